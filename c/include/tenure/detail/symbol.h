@@ -1,0 +1,66 @@
+/* Not API. The linker's side of the three modes: every public function carries the mode and the ABI
+ * number in its symbol, and every translation unit refers to the marker of its mode, so that objects
+ * compiled for one mode do not link with the library of another. */
+#ifndef TENURE_DETAIL_SYMBOL_H
+#define TENURE_DETAIL_SYMBOL_H
+
+#define TN_ABI v0
+
+#if TN_MODE == TN_MODE_RELEASE
+#define TN_MODE_NAME release
+#elif TN_MODE == TN_MODE_HARDENED
+#define TN_MODE_NAME hardened
+#elif TN_MODE == TN_MODE_DEBUG
+#define TN_MODE_NAME debug
+#else
+#error "TN_MODE is 0 (release), 1 (hardened) or 2 (debug)"
+#endif
+
+#define TN_TEXT_(x) #x
+#define TN_TEXT(x) TN_TEXT_(x)
+
+#if defined(__GNUC__)
+#define TN_SYMBOL(name) \
+	__asm__(TN_TEXT(__USER_LABEL_PREFIX__) #name "_" TN_TEXT(TN_ABI) "_" TN_TEXT(TN_MODE_NAME))
+#define TN_API __attribute__((visibility("default")))
+#define TN_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TN_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TN_COLD __attribute__((noinline, cold))
+#define TN_NOINLINE __attribute__((noinline))
+#define TN_USED __attribute__((used))
+#define TN_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#else
+#define TN_SYMBOL(name)
+#define TN_API
+#define TN_LIKELY(x) (x)
+#define TN_UNLIKELY(x) (x)
+#define TN_COLD
+#define TN_NOINLINE
+#define TN_USED
+#define TN_PRINTF(format, first)
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define TN_RELEASED_BY(function, position) __attribute__((malloc(function, position)))
+#else
+#define TN_RELEASED_BY(function, position)
+#endif
+
+#if defined(__GNUC__)
+#define TN_FRESH __attribute__((malloc))
+#define TN_SIZED(position) __attribute__((alloc_size(position)))
+#else
+#define TN_FRESH
+#define TN_SIZED(position)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+TN_API extern const char tn_mode_marker TN_SYMBOL(tn_mode_marker);
+#ifdef __cplusplus
+}
+#endif
+static const char *const tn_mode_reference TN_USED = &tn_mode_marker;
+
+#endif
