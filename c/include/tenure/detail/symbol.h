@@ -46,14 +46,6 @@
 #define TN_RELEASED_BY(function, position)
 #endif
 
-#if defined(__GNUC__)
-#define TN_FRESH __attribute__((malloc))
-#define TN_SIZED(position) __attribute__((alloc_size(position)))
-#else
-#define TN_FRESH
-#define TN_SIZED(position)
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,0 +1,251 @@
+/* tenure/arena.h: objects that die together.
+ *
+ * An arena hands out memory by moving a cursor through a chunk and takes all of it back in one call.
+ * There is no way to free one block (there is no tn_arena_free): use it where the end of a request, a
+ * document, a frame or a level is the end of everything that was allocated for it. Growth is by chunks
+ * that double; a reset keeps them warm and starts again at the same first address.
+ *
+ * An arena is for one thread at a time: handing it over between threads under a lock or a join is
+ * legal, overlapping calls are not (hardened and debug report them). */
+#ifndef TENURE_ARENA_H
+#define TENURE_ARENA_H
+
+#include <string.h>
+
+#include "base.h"
+#include "detail/hooks.h"
+#include "stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All sizes are bytes; 0 takes the default. */
+typedef struct tn_arena_options {
+	const char *name;       /* shown in statistics and panics; default "arena" */
+	size_t chunk_bytes;     /* the first chunk; default 64 KiB, rounded up to pages */
+	size_t chunk_bytes_max; /* chunks double up to this; default 2 MiB; TN_NONE: they do not grow */
+	size_t limit_bytes;     /* the most that is ever taken from the source; default none */
+	size_t retain_bytes;    /* chunks kept at reset beyond the first; default what recent use needs;
+	                           TN_NONE: the first chunk only */
+	void *buffer;           /* the caller's storage, used before any chunk; must outlive the arena */
+	size_t buffer_bytes;
+	bool fixed;             /* never grow: the buffer, or the first chunk, is all there is */
+	size_t reserve_bytes;   /* one contiguous address range of this size in place of chunks,
+	                           committed as it fills; not with `buffer` or `source` */
+	const tn_source *source; /* where chunks come from; default Tenure's page layer */
+} tn_arena_options;
+
+/* A position in an arena, from tn_arena_mark. Private; copy it freely. */
+typedef struct tn_checkpoint {
+	const struct tn_arena *arena;
+	struct tn_arena_chunk *chunk;
+	struct tn_arena_chunk *large;
+	void *last;
+	char *cursor;
+	uint64_t epoch;
+} tn_checkpoint;
+
+/* Private, visible so that the bump is inlined and so that a caller can place it (tn_arena_init).
+ * Written by whoever calls the arena. */
+typedef struct tn_arena {
+	char *cursor;                   /* next free byte, a multiple of 8 */
+	char *limit;                    /* end of the current chunk, a multiple of 16 */
+	struct tn_arena_chunk *current; /* the chunk that the cursor is in; later ones are spare */
+	struct tn_arena_chunk *first;
+	struct tn_arena_chunk *large;   /* blocks with a chunk of their own, newest first */
+	void *last;                     /* debug: the newest block's record */
+	size_t taken_bytes;             /* from the source, now */
+	size_t recent_bytes;            /* recent high-water mark of chunk bytes used by one cycle */
+	size_t peak_bytes;
+	size_t next_chunk_bytes;
+	size_t chunk_bytes_max;
+	size_t limit_bytes;
+	size_t retain_bytes;
+	size_t reserve_bytes;
+	tn_source source;
+	uint64_t refills;
+	uint64_t epoch;                 /* resets so far; a checkpoint of an older one is stale */
+	uint32_t state;
+	uint32_t flags;
+	uintptr_t busy;                 /* hardened and debug: the thread inside a call, or 0 */
+	char name[TN_NAME_BYTES + 1];
+} tn_arena;
+
+/* Ends the arena and everything allocated from it. Live blocks are no error: that is its purpose.
+ *
+ * a        from tn_arena_create; NULL is a no-op
+ * threads  one at a time
+ * cost     O(chunks); no system call while the chunks stay warm */
+TN_API void tn_arena_destroy(tn_arena *a) TN_SYMBOL(tn_arena_destroy);
+
+/* Makes an arena whose storage is the library's: it lies in its own first chunk.
+ *
+ * options  NULL for the defaults; read during the call only
+ * returns  the arena, ready to alloc
+ * fails    EINVAL for options that contradict each other or cannot be met; ENOMEM
+ * threads  any
+ * cost     in steady state neither a system call nor malloc */
+TN_RELEASED_BY(tn_arena_destroy, 1)
+TN_API tn_arena *tn_arena_create(const tn_arena_options *options) TN_SYMBOL(tn_arena_create);
+
+/* Makes an arena in storage that the caller owns; the first chunk is taken when first needed.
+ *
+ * a        uninitialised storage; must not move until deinit
+ * options  NULL for the defaults; read during the call only
+ * returns  whether `a` is ready
+ * fails    EINVAL as in tn_arena_create; ENOMEM when reserve_bytes cannot be had
+ * threads  any */
+TN_API bool tn_arena_init(tn_arena *a, const tn_arena_options *options) TN_SYMBOL(tn_arena_init);
+
+/* Ends an arena made by tn_arena_init; its storage is the caller's again.
+ *
+ * a        NULL is a no-op
+ * threads  one at a time */
+TN_API void tn_arena_deinit(tn_arena *a) TN_SYMBOL(tn_arena_deinit);
+
+/* Not API: the part of tn_arena_alloc that aligns, grows, checks and refuses. */
+TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
+	TN_SYMBOL(tn_arena_alloc_slow);
+
+/* Allocates `size` bytes.
+ *
+ * size     bytes; 0 is valid and yields a unique pointer; 9 and less occupy 16, more are rounded up to
+ *          8 (align up to 8) or to 16
+ * align    bytes, a power of two up to TN_ALIGN_MAX; 0 means 16
+ * returns  uninitialised memory, valid until rewind, reset or destroy
+ * fails    EINVAL for a bad alignment; ENOMEM when the source has no more, at limit_bytes, or when a
+ *          fixed arena is exhausted
+ * threads  one at a time
+ * cost     a bump: about ten instructions inlined; the slow path takes a chunk
+ * cites    Hanson 1990, "Fast allocation and deallocation of memory based on object lifetimes" */
+static inline void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
+	align = align == 0 ? 16 : align;
+	/* At least 9, so that a block takes at least 16 bytes: then the cursor tells whether a block is
+	 * the last one, whichever of the two roundings it had (see arena.c, I2). */
+	size = size < 9 ? 9 : size;
+	size_t grain = align < 16 ? 7 : 15;
+	char *p = a->cursor;
+	/* One test for a cursor out of alignment and for an alignment that is no power of two. The sum in
+	 * the cursor's update cannot wrap or pass the limit: size <= limit - p, and with p on the grain
+	 * that difference is a multiple of it. */
+	size_t skew = ((uintptr_t)p | align) & (align - 1);
+	if (TN_UNLIKELY(tn_hook_checked() || skew != 0 || size > (size_t)(a->limit - p)))
+		return tn_arena_alloc_slow(a, size, align);
+	a->cursor = p + ((size + grain) & ~grain);
+	return p;
+}
+
+/* Grows or shrinks a block where it is.
+ *
+ * p         a live block of this arena
+ * old_size  bytes, exactly as asked for
+ * new_size  bytes
+ * returns   true when the block now has new_size bytes in place: always when it does not grow, and
+ *           when it is the last block and its chunk has room
+ * fails     false without errno when it cannot stay; the block is unchanged
+ * threads   one at a time
+ * cost      O(1) */
+TN_API bool tn_arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size)
+	TN_SYMBOL(tn_arena_resize);
+
+/* Resizes a block, in place when it can, else by allocating and copying; the old bytes of a block that
+ * moved are not reused before reset.
+ *
+ * p         a live block, or NULL for a new one
+ * old_size  bytes, exactly as asked for; 0 with NULL
+ * align     as for alloc; also of the block in place
+ * returns   the block, with the first min(old_size, new_size) bytes kept
+ * fails     as alloc; the block is unchanged
+ * threads   one at a time
+ * cost      O(1) in place, O(old_size) else */
+TN_API void *tn_arena_realloc(tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align)
+	TN_SYMBOL(tn_arena_realloc);
+
+/* Copies `size` bytes into the arena, at alignment 1.
+ *
+ * p        may be NULL when size is 0
+ * returns  the copy
+ * fails    as alloc
+ * threads  one at a time */
+TN_API void *tn_arena_copy(tn_arena *a, const void *p, size_t size) TN_SYMBOL(tn_arena_copy);
+
+/* Prints into the arena.
+ *
+ * returns  the text, terminated by NUL, exactly as long as needed
+ * fails    EINVAL when the format cannot be printed, else as alloc
+ * threads  one at a time
+ * cost     one pass when the text fits the current chunk, else two */
+TN_PRINTF(2, 3)
+TN_API char *tn_arena_printf(tn_arena *a, const char *format, ...) TN_SYMBOL(tn_arena_printf);
+
+/* Remembers the current position.
+ *
+ * threads  one at a time
+ * cost     O(1) */
+TN_API tn_checkpoint tn_arena_mark(const tn_arena *a) TN_SYMBOL(tn_arena_mark);
+
+/* Forgets all that was allocated since the mark; chunks stay warm, blocks with a chunk of their own go
+ * back. A checkpoint may be used again; one that lies past a rewind, or before a reset, is stale.
+ *
+ * checkpoint  from tn_arena_mark of the same arena since its last reset; anything else is misuse
+ * threads     one at a time
+ * cost        O(chunks since the mark) */
+TN_API void tn_arena_rewind(tn_arena *a, tn_checkpoint checkpoint) TN_SYMBOL(tn_arena_rewind);
+
+/* Forgets all blocks and keeps warm memory, as much as retain_bytes says. In release the next alloc
+ * returns the same first address again.
+ *
+ * threads  one at a time
+ * cost     O(chunks given back); O(1) when one chunk was enough. Hardened wipes what was used, debug
+ *          makes it inaccessible. */
+TN_API void tn_arena_reset(tn_arena *a) TN_SYMBOL(tn_arena_reset);
+
+/* Gives back the chunks that no live block is in.
+ *
+ * returns  bytes given back
+ * threads  one at a time
+ * cost     O(chunks given back) */
+TN_API size_t tn_arena_trim(tn_arena *a) TN_SYMBOL(tn_arena_trim);
+
+/* Whether `p` points into memory that this arena has handed out and not taken back.
+ *
+ * threads  one at a time
+ * cost     O(chunks); reads nothing behind p */
+TN_API bool tn_arena_owns(const tn_arena *a, const void *p) TN_SYMBOL(tn_arena_owns);
+
+/* Fills `stats` with the figures of this moment.
+ *
+ * threads  one at a time
+ * cost     O(chunks) */
+TN_API void tn_arena_stats(const tn_arena *a, tn_stats *stats) TN_SYMBOL(tn_arena_stats);
+
+/* Walks every chunk and (debug) every block; panics at the first broken invariant.
+ *
+ * returns  true
+ * threads  one at a time
+ * cost     O(chunks), in debug O(blocks) */
+TN_API bool tn_arena_verify(const tn_arena *a) TN_SYMBOL(tn_arena_verify);
+
+/* Not API: alloc for TN_NEW and TN_NEW_ARRAY, zeroed, the product checked. */
+static inline void *tn_arena_alloc_zeroed(tn_arena *a, size_t count, size_t size, size_t align) {
+	if (TN_UNLIKELY(size != 0 && count > (size_t)PTRDIFF_MAX / size))
+		return tn_arena_alloc_slow(a, SIZE_MAX, align);
+	void *p = tn_arena_alloc(a, count * size, align);
+	return p == NULL ? NULL : memset(p, 0, count * size);
+}
+
+#ifdef __cplusplus
+#define TN_ALIGN_OF(T) alignof(T)
+#else
+#define TN_ALIGN_OF(T) _Alignof(T)
+#endif
+
+/* One zeroed T, or `n` of them; NULL with ENOMEM or (a product that wraps) ENOMEM. */
+#define TN_NEW(a, T) ((T *)tn_arena_alloc_zeroed((a), 1, sizeof(T), TN_ALIGN_OF(T)))
+#define TN_NEW_ARRAY(a, T, n) ((T *)tn_arena_alloc_zeroed((a), (n), sizeof(T), TN_ALIGN_OF(T)))
+
+#ifdef __cplusplus
+}
+#endif
+#endif
