@@ -35,13 +35,12 @@ typedef struct tn_slab_options {
 	                            default Tenure's page layer */
 } tn_slab_options;
 
-/* Private, visible so that the hot path is inlined. The first two words are all that it reads. */
+/* Private, the part that the inlined paths read; the rest lies behind it. */
 typedef struct tn_slab {
 	/* The newest free slot in the loaded magazine, which is aligned to its size and whose first word is
 	 * its link: low bits all zero mean that it is empty, all but one slot set that it is full. */
 	uintptr_t top;
 	uintptr_t magazine_mask;
-	struct tn_slab_state *state;
 } tn_slab;
 
 /* Ends the slab. Live slots are no error; debug lists them by the site that allocated them.
@@ -54,7 +53,7 @@ TN_API void tn_slab_destroy(tn_slab *s) TN_SYMBOL(tn_slab_destroy);
 /* Makes a slab for slots of `size` bytes.
  *
  * size     bytes, at least 1; rounded up to a multiple of align
- * align    bytes, a power of two up to 4096; 0 means 16
+ * align    bytes, a power of two up to TN_ALIGN_MAX; 0 means 16
  * options  NULL for the defaults; read during the call only
  * returns  the slab, with no chunk yet
  * fails    EINVAL for size 0, a bad alignment, a size that no chunk can hold, or contradicting options;
