@@ -1,0 +1,43 @@
+# The only entry. It holds no logic: what a target needs is in tools/setup.sh, how it is built in
+# CMakeLists.txt, and what it does in the program that it runs.
+#
+#   make demo [DOC=file.json]   the main job on real documents, or on yours
+#   make test                   everything that takes seconds
+#   make check                  what takes minutes: sanitizers, Valgrind, instruction counts
+#   make bench [BENCH=family]   benchmarks and their pictures, in build/bench
+#   make fmt                    repairs what tools/check_style.py can repair
+
+PYTHON ?= /usr/bin/python3
+configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
+
+.PHONY: demo test check bench fmt
+
+demo:
+	tools/setup.sh demo
+	$(configure) build/demo -DTENURE_TESTS=OFF -DTENURE_DEMO=ON
+	cmake --build build/demo --target tenure-demo
+	build/demo/bench/tenure-demo $(if $(DOC),"$(DOC)")
+	$(PYTHON) bench/demo_plot.py
+
+test:
+	tools/setup.sh test
+	$(configure) build/test
+	cmake --build build/test
+	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
+	cmake --build build/clang
+	$(PYTHON) tools/check_style.py
+	ctest --test-dir build/test --output-on-failure -j 2
+
+check: test
+	tools/setup.sh check
+	tools/check.sh
+
+bench:
+	tools/setup.sh bench
+	$(configure) build/release -DTENURE_TESTS=OFF -DTENURE_BENCH=ON
+	cmake --build build/release --target tenure-bench
+	build/release/bench/tenure-bench $(BENCH)
+	$(PYTHON) bench/plot.py
+
+fmt:
+	$(PYTHON) tools/check_style.py --fix

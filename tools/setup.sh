@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs what one target of the Makefile needs on Debian 12, by package name, and only what is not
+# there yet.
+set -euo pipefail
+
+build="cmake ninja-build gcc g++ libc6-dev make"
+peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
+tests="$build binutils clang libgtest-dev librapidcheck-dev pkg-config python3 strace"
+
+target=${1:-}
+case $target in
+demo) packages="$build $peers" ;;
+test) packages=$tests ;;
+bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-container-dev
+	libfoonathan-memory-dev libapr1-dev libtalloc-dev llvm-14-dev libglib2.0-dev pkg-config" ;;
+check) packages="$tests valgrind libclang-rt-14-dev mingw-w64 gcc-12" ;;
+*)
+	echo "usage: tools/setup.sh demo|test|bench|check" >&2
+	exit 2
+	;;
+esac
+packages=$(echo $packages)
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+	echo "setup: $target: no apt here; what is needed goes by these names in Debian 12: $packages"
+	exit 0
+fi
+
+installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null || true)
+missing=
+for package in $packages; do
+	grep -qx "installed $package" <<<"$installed" || missing+=" $package"
+done
+if [ -z "$missing" ]; then
+	echo "setup: $target: nothing to install"
+	exit 0
+fi
+
+install="apt-get install -y --no-install-recommends$missing"
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	as_root=sudo
+	[ -t 0 ] || as_root="sudo -n"
+	if ! command -v sudo >/dev/null || ! $as_root true; then
+		echo "setup: $target: packages are missing; type this as root: apt-get update && $install" >&2
+		exit 1
+	fi
+fi
+
+echo "setup: $target: installing$missing"
+apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# A source that cannot be reached must not stop packages that come from another one.
+$apt update </dev/null >"$log" 2>&1 || true
+if ! $apt ${install#apt-get } </dev/null >>"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	echo "setup: $target: this failed: $install" >&2
+	exit 1
+fi
