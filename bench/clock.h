@@ -1,0 +1,33 @@
+/* bench/clock.h: the time stamp counter, and how to keep a compiler from deleting what is measured. */
+#ifndef BENCH_CLOCK_H
+#define BENCH_CLOCK_H
+
+#include <chrono>
+#include <cstdint>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace bench {
+
+/* Serialised against earlier loads, so that a stamp does not move into the work; about 10 ns. */
+inline uint64_t ticks() {
+#if defined(__x86_64__)
+	_mm_lfence();
+	return __rdtsc();
+#else
+	using namespace std::chrono;
+	return static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+#endif
+}
+
+/* Calibrated once, against the monotonic clock. */
+double ns_per_tick();
+
+/* The pointer may be used, and any memory changed, by somebody the compiler cannot see. */
+template <class T> inline void escape(T *&p) {
+	asm volatile("" : "+r"(p) : : "memory");
+}
+
+}
+#endif

@@ -1,0 +1,232 @@
+/* bench/harness.cpp: the registry and the rounds. */
+#include "harness.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+namespace bench {
+
+struct entry {
+	std::string family;
+	std::vector<workload> (*workloads)();
+};
+
+static std::vector<entry> &registry() {
+	static std::vector<entry> entries;
+	return entries;
+}
+
+registration::registration(const char *family, std::vector<workload> (*workloads)()) {
+	registry().push_back({family, workloads});
+}
+
+std::vector<std::string> family_names() {
+	std::vector<std::string> names;
+	for (const entry &e : registry())
+		if (std::find(names.begin(), names.end(), e.family) == names.end())
+			names.push_back(e.family);
+	return names;
+}
+
+std::vector<workload> family_workloads(const std::string &family) {
+	std::vector<workload> all;
+	for (const entry &e : registry())
+		if (e.family == family)
+			for (workload &w : e.workloads())
+				all.push_back(std::move(w));
+	return all;
+}
+
+/* A subject in the rounds of one workload. */
+struct player {
+	std::string name;
+	std::unique_ptr<contestant> it;
+	size_t repeats;
+	std::vector<double> ns_per_op;
+};
+
+static constexpr double round_ns = 2e6;
+static constexpr size_t warm_up_rounds = 3;
+static constexpr int attempts = 20;
+
+static size_t calibrate(contestant &it) {
+	for (size_t repeats = 1;; repeats *= 2) {
+		uint64_t from = ticks();
+		it.run(repeats);
+		double ns = static_cast<double>(ticks() - from) * ns_per_tick();
+		if (ns > round_ns / 4)
+			return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(repeats) * round_ns / ns));
+	}
+}
+
+/* Runs until a run was not interrupted by another process; returns how many were. */
+static size_t sample(player &p, double ops) {
+	for (size_t spoilt = 0;; spoilt++) {
+		uint64_t switches = read_process().involuntary_switches;
+		uint64_t took = p.it->run(p.repeats);
+		if (read_process().involuntary_switches != switches && spoilt < attempts)
+			continue;
+		p.it->accept();
+		p.ns_per_op.push_back(static_cast<double>(took) * ns_per_tick() /
+			(static_cast<double>(p.repeats) * ops));
+		return spoilt;
+	}
+}
+
+static size_t play_rounds(std::vector<player> &players, double ops, size_t rounds) {
+	size_t spoilt = 0;
+	size_t n = players.size();
+	for (size_t round = 0; round < rounds; round++)
+		for (size_t i = 0; i < n; i++) {
+			size_t at = (round / 2 + i) % n;
+			spoilt += sample(players[round % 2 == 0 ? at : n - 1 - at], ops);
+		}
+	return spoilt;
+}
+
+static interval ratio(const player &a, const player &b) {
+	std::vector<double> logs;
+	for (size_t i = 0; i < a.ns_per_op.size(); i++)
+		logs.push_back(std::log(a.ns_per_op[i] / b.ns_per_op[i]));
+	interval q = median_interval(std::move(logs));
+	return {std::exp(q.median), std::exp(q.low), std::exp(q.high)};
+}
+
+static std::vector<row> summarise(const workload &w, std::vector<player> &players) {
+	std::vector<row> rows;
+	for (player &p : players) {
+		row r;
+		r.workload = w.name;
+		r.subject = p.name;
+		r.threads = w.threads;
+		r.ns_per_op = median(p.ns_per_op);
+		for (player &peer : players)
+			if (&peer != &p)
+				r.ratio[peer.name] = ratio(p, peer);
+		p.it->describe(r);
+		rows.push_back(std::move(r));
+	}
+	return rows;
+}
+
+static void send_rows(FILE *out, const std::vector<row> &rows) {
+	for (const row &r : rows) {
+		std::fprintf(out, "row %s %s %u %.17g\n", r.workload.c_str(), r.subject.c_str(), r.threads,
+			r.ns_per_op);
+		for (const auto &[name, value] : r.fields)
+			std::fprintf(out, "field %s %.17g\n", name.c_str(), value);
+		for (const auto &[peer, q] : r.ratio)
+			std::fprintf(out, "ratio %s %.17g %.17g %.17g\n", peer.c_str(), q.median, q.low, q.high);
+	}
+}
+
+static std::vector<row> receive_rows(const std::string &text) {
+	std::vector<row> rows;
+	std::istringstream in(text);
+	for (std::string word, name; in >> word;) {
+		if (word == "row") {
+			row r;
+			in >> r.workload >> r.subject >> r.threads >> r.ns_per_op;
+			rows.push_back(std::move(r));
+		} else if (word == "field") {
+			in >> name >> rows.back().fields[name];
+		} else {
+			in >> name;
+			interval &q = rows.back().ratio[name];
+			in >> q.median >> q.low >> q.high;
+		}
+	}
+	return rows;
+}
+
+/* Runs `work` in a fork of this process and returns what it writes; nothing when it fails. */
+static std::string in_child(const std::function<void(FILE *)> &work) {
+	int ends[2];
+	if (pipe(ends) != 0)
+		return {};
+	std::fflush(nullptr);
+	pid_t child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		FILE *out = fdopen(ends[1], "w");
+		work(out);
+		std::fflush(nullptr);
+		_exit(0);
+	}
+	close(ends[1]);
+	std::string text;
+	char buffer[4096];
+	for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+		text.append(buffer, static_cast<size_t>(n));
+	close(ends[0]);
+	int status = 1;
+	if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
+		return {};
+	return text;
+}
+
+/* What one repeat adds to the resident memory of a process that does nothing else. */
+static double resident_growth(const subject &s) {
+	std::string text = in_child([&](FILE *out) {
+		reset_peak();
+		size_t before = resident_bytes();
+		s.make()->run(1);
+		size_t peak = peak_resident_bytes();
+		std::fprintf(out, "%zu\n", peak > before ? peak - before : 0);
+	});
+	return std::strtod(text.c_str(), nullptr);
+}
+
+static std::vector<double> measure_memory(const workload &w) {
+	std::vector<double> growth;
+	for (const subject &s : w.subjects)
+		growth.push_back(w.objects > 0 ? resident_growth(s) : 0);
+	return growth;
+}
+
+static void describe_memory(const workload &w, const std::vector<double> &growth, std::vector<row> &rows) {
+	for (size_t i = 0; i < rows.size(); i++)
+		if (growth[i] > 0) {
+			rows[i].fields["peak_rss_bytes"] = growth[i];
+			rows[i].fields["bytes_per_object"] = growth[i] / w.objects;
+		}
+}
+
+static std::vector<row> play(const workload &w, const run_options &options) {
+	if (w.setup)
+		w.setup();
+	std::vector<double> growth = measure_memory(w);
+	std::vector<player> players;
+	for (const subject &s : w.subjects) {
+		players.push_back({s.name, s.make(), 1, {}});
+		players.back().repeats = w.total_repeats != 0
+			? (w.total_repeats + options.rounds - 1) / options.rounds
+			: calibrate(*players.back().it);
+	}
+	for (size_t round = 0; round < warm_up_rounds; round++)
+		for (player &p : players)
+			p.it->run(p.repeats);
+	size_t spoilt = play_rounds(players, w.ops, options.rounds);
+	std::vector<row> rows = summarise(w, players);
+	describe_memory(w, growth, rows);
+	std::fprintf(stderr, "%-24s %zu subjects, %zu rounds, %zu runs repeated after an interruption\n",
+		w.name.c_str(), players.size(), options.rounds, spoilt);
+	return rows;
+}
+
+std::vector<row> run_workload(const workload &w, const run_options &options) {
+	ns_per_tick();
+	std::vector<row> rows =
+		receive_rows(in_child([&](FILE *out) { send_rows(out, play(w, options)); }));
+	if (rows.empty())
+		std::fprintf(stderr, "tenure-bench: %s failed\n", w.name.c_str());
+	return rows;
+}
+
+}

@@ -1,0 +1,81 @@
+/* bench/process.cpp: clock, memory and CPU of the process that measures. */
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "harness.h"
+
+namespace bench {
+
+static double calibrate() {
+	using namespace std::chrono;
+	auto from = steady_clock::now();
+	uint64_t first = ticks();
+	while (steady_clock::now() - from < milliseconds(50)) {
+	}
+	double ns = static_cast<double>(duration_cast<nanoseconds>(steady_clock::now() - from).count());
+	return ns / static_cast<double>(ticks() - first);
+}
+
+double ns_per_tick() {
+	static const double ns = calibrate();
+	return ns;
+}
+
+process_figures read_process() {
+	rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return {static_cast<uint64_t>(u.ru_minflt), static_cast<uint64_t>(u.ru_majflt),
+		static_cast<uint64_t>(u.ru_nivcsw)};
+}
+
+static size_t status_bytes(const std::string &field) {
+	std::ifstream status("/proc/self/status");
+	for (std::string line; std::getline(status, line);)
+		if (line.compare(0, field.size(), field) == 0)
+			return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
+	return 0;
+}
+
+size_t resident_bytes() {
+	return status_bytes("VmRSS:");
+}
+
+size_t peak_resident_bytes() {
+	return status_bytes("VmHWM:");
+}
+
+void reset_peak() {
+	std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+void pin() {
+	if (std::thread::hardware_concurrency() < 2)
+		return;
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(1, &one);
+	if (sched_setaffinity(0, sizeof one, &one) != 0)
+		std::fprintf(stderr, "tenure-bench: cannot pin to CPU 1; expect noise\n");
+}
+
+void require_plain_malloc() {
+	for (const char *name : {"malloc", "calloc", "free"}) {
+		void *f = dlsym(RTLD_DEFAULT, name);
+		Dl_info info;
+		bool found = f != nullptr && dladdr(f, &info) != 0 && info.dli_fname != nullptr;
+		if (found && std::strstr(info.dli_fname, "libc.so") != nullptr)
+			continue;
+		std::fprintf(stderr, "tenure-bench: %s comes from %s, not from the C library: nothing to compare\n",
+			name, found ? info.dli_fname : "nowhere");
+		std::exit(2);
+	}
+}
+
+}
