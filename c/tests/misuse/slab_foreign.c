@@ -1,0 +1,29 @@
+/* A pointer that the slab never had is freed. Release sees it when the magazine is flushed.
+ *
+ * args      static stack malloc other other-interior
+ * release   ABRT tenure: slab "s": flush: {p} is not a slot of this slab
+ * hardened  ABRT tenure: slab "s": free: {p} is not a slot of this slab
+ * debug     ABRT tenure: slab "s": free: {p} is not a slot of this slab; nothing of Tenure is there
+ * debug:other  ABRT tenure: slab "s": free: {p} is not a slot of this slab; it is in slab "other",
+ *           slot {q}
+ * debug:other-interior  ABRT tenure: slab "s": free: {p} is not a slot of this slab; it is in slab
+ *           "other", slot {q}
+ */
+#include "misuse.h"
+
+int main(int argc, char **argv) {
+	static char here[64];
+	char there[64];
+	void *slots[1000];
+	tn_slab *s = make_slab("s", 64, 0);
+	char *q = tn_slab_alloc(make_slab("other", 64, 0));
+	for (int i = 0; i < 1000; i++)
+		slots[i] = tn_slab_alloc(s);
+	void *p = IS("static") ? here : IS("stack") ? there : IS("malloc") ? malloc(64) : IS("other") ? q : q + 8;
+	tell("p", p);
+	tell("q", q);
+	tn_slab_free(s, p);
+	for (int i = 0; i < 1000; i++)
+		tn_slab_free(s, slots[i]);
+	return 0;
+}
