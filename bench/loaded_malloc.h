@@ -1,0 +1,39 @@
+/* bench/loaded_malloc.h: other mallocs in the same process, none of them in place of malloc. */
+#ifndef BENCH_LOADED_MALLOC_H
+#define BENCH_LOADED_MALLOC_H
+
+#include <cstddef>
+#include <string>
+
+namespace bench {
+
+/* A library opened so that its symbols serve nobody else, and so that it uses its own. */
+class loaded_library {
+public:
+	/* Ends the process with the name of the package when the library is missing. */
+	loaded_library(const char *file, const char *package);
+
+	/* Ends the process unless the symbol is this library's own. */
+	template <class F> F *find(const char *symbol) const {
+		return reinterpret_cast<F *>(find_address(symbol));
+	}
+
+private:
+	void *find_address(const char *symbol) const;
+
+	std::string file_;
+	void *handle_;
+};
+
+struct malloc_calls {
+	void *(*alloc)(size_t);
+	void (*free)(void *);
+};
+
+const loaded_library &mimalloc_library();
+malloc_calls mimalloc_calls();
+malloc_calls jemalloc_calls();
+malloc_calls tcmalloc_calls();
+
+}
+#endif
