@@ -19,7 +19,9 @@ int main(int argc, char **argv) {
 	char *q = tn_slab_alloc(make_slab("other", 64, 0));
 	for (int i = 0; i < 1000; i++)
 		slots[i] = tn_slab_alloc(s);
-	void *p = IS("static") ? here : IS("stack") ? there : IS("malloc") ? malloc(64) : IS("other") ? q : q + 8;
+	void *p = IS("static") ? here : IS("stack") ? there : IS("malloc") ? malloc(64) : q;
+	if (IS("other-interior"))
+		p = q + 8;
 	tell("p", p);
 	tell("q", q);
 	tn_slab_free(s, p);

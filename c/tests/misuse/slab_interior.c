@@ -3,7 +3,8 @@
  * args      1 8 63
  * release   undefined
  * hardened  ABRT tenure: slab "s": free: {p} is {n} bytes inside the slot at {q}
- * debug     ABRT tenure: slab "s": free: {p} is {n} bytes inside the slot at {q}, allocated at SITE(alloc)
+ * debug     ABRT tenure: slab "s": free: {p} is {n} bytes inside the slot at {q},
+ *           allocated at SITE(alloc)
  */
 #include "misuse.h"
 

@@ -57,8 +57,8 @@ def check_subproject(source, build, scratch):
 
 def check_pkg_config(source, build, scratch):
     prefix = install(build, scratch)
-    files = [os.path.join(where, "pkgconfig") for where, below, _ in os.walk(prefix) if "pkgconfig" in below]
-    environment = {**os.environ, "PKG_CONFIG_PATH": files[0]}
+    libraries = next(where for where, below, _ in os.walk(prefix) if "pkgconfig" in below)
+    environment = {**os.environ, "PKG_CONFIG_PATH": os.path.join(libraries, "pkgconfig")}
     here = os.path.dirname(os.path.abspath(__file__))
     program = os.path.join(scratch, "program")
     for mode in MODES:
@@ -67,7 +67,7 @@ def check_pkg_config(source, build, scratch):
                         library_of(mode), env=environment).split()
             run("cc", *["-static"] * (link == "static"), os.path.join(here, "consumer", "consumer.c"),
                 *flags, "-o", program)
-            expect_mode(mode, program, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(files[0])})
+            expect_mode(mode, program, env={**os.environ, "LD_LIBRARY_PATH": libraries})
     return "pkg-config: 3 modes, shared and static"
 
 
@@ -88,12 +88,11 @@ def check_headers(source, build, scratch):
 
 
 def check_unity(source, build, scratch):
+    plain = ["-I", f"{source}/c/include", "-c", f"{source}/c/src/tenure.c", "-o", f"{scratch}/tenure.o"]
     for compiler in "gcc", "clang":
         for number in MODES.values():
-            run(compiler, "-std=c11", "-O2", *STRICT, f"-DTN_MODE={number}", "-I", f"{source}/c/include",
-                "-c", f"{source}/c/src/tenure.c", "-o", os.path.join(scratch, "tenure.o"))
-    run("cc", "-I", f"{source}/c/include", "-c", f"{source}/c/src/tenure.c",
-        "-o", os.path.join(scratch, "tenure.o"))
+            run(compiler, "-std=c11", "-O2", *STRICT, f"-DTN_MODE={number}", *plain)
+    run("cc", *plain)
     return "tenure.c compiles as it is, and strictly in 3 modes with gcc and clang"
 
 

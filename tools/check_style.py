@@ -1,0 +1,209 @@
+"""Style as a test: what docs/style.md asks for and a machine can see. `--fix` repairs white space.
+
+Every rule is a function from a file's path and text to complaints (line, what); RULES says which files
+it reads.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WIDTH = 104
+FILE_LINES = 900
+FUNCTION_LINES = 70
+HOT_LINES = 25
+HOT = ["tn_arena_alloc", "tn_slab_alloc", "tn_slab_free"]
+LABELS = ["returns", "fails", "threads", "cost", "cites"]
+THREADS = ("any", "one at a time", "owner only")
+SOURCES = (".c", ".h", ".cpp", ".hpp")
+TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
+
+# Spelt in parts, so that this file does not break its own rule.
+FORBIDDEN = [
+    ("an absolute path of one machine", "/" + r"work/"),
+    ("a registry's host", r"(deb\.debian|security\.debian|pypi|pythonhosted|crates|proxy\.golang)"
+                          + r"\.(org|io)"),
+]
+
+
+def tracked_files():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
+                            capture_output=True, text=True)
+    if listed.returncode == 0:
+        return [path for path in listed.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
+    return [os.path.relpath(os.path.join(where, name), ROOT)
+            for where, _, names in os.walk(ROOT) for name in names if "/build/" not in where + "/"]
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def check_lines(path, text):
+    limit = 10**6 if path.endswith(".md") else WIDTH
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line.expandtabs(4)) > limit:
+            yield number, f"{len(line.expandtabs(4))} columns, more than {WIDTH}"
+        if line != line.rstrip():
+            yield number, "blanks at the end of the line"
+        for what, pattern in FORBIDDEN:
+            if re.search(pattern, line):
+                yield number, what
+    if text and not text.endswith("\n"):
+        yield text.count("\n") + 1, "no newline at the end"
+
+
+def check_length(path, text):
+    if text.count("\n") > FILE_LINES:
+        yield FILE_LINES, f"{text.count(chr(10))} lines, more than {FILE_LINES}"
+
+
+def check_indent(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\t* {4}\S", line) and not in_comment(text, number):
+            yield number, "indented with blanks, not tabs"
+
+
+def in_comment(text, number):
+    before = "\n".join(text.split("\n")[:number - 1])
+    return before.rfind("/*") > before.rfind("*/")
+
+
+FUNCTION = re.compile(r"^(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
+                      r"[A-Za-z][^;{}#]*?(\w+)\([^;{}]*\)[^;{}()]*\{\n(.*?)^\}", re.M | re.S)
+
+
+def functions(text):
+    """(name, first line, body) of what looks like a function definition: a `{` at the end of a head
+    that began in column 0, up to the first `}` in column 0."""
+    for match in FUNCTION.finditer(text):
+        yield match[1], line_of(text, match.start()), match[2]
+
+
+def check_functions(path, text):
+    for name, line, body in functions(text):
+        if body.count("\n") > FUNCTION_LINES:
+            yield line, f"{name} has {body.count(chr(10))} lines, more than {FUNCTION_LINES}"
+
+
+def check_hot(path, text):
+    for name, line, body in functions(text):
+        if name not in HOT:
+            continue
+        if body.count("\n") + 2 > HOT_LINES:
+            yield line, f"hot {name} has {body.count(chr(10)) + 2} lines, more than {HOT_LINES}"
+        if re.search(r"^\s*#", body, re.M):
+            yield line, f"hot {name} has a preprocessor line"
+        if re.search(r"\b(for|while|do|goto)\b", re.sub(r"/\*.*?\*/", "", body, flags=re.S)):
+            yield line, f"hot {name} has a loop"
+
+
+def declarations(text):
+    """(line, the comment above or None, declaration) of every TN_API and inline function of a header.
+    Declarations that follow each other without an empty line share the comment of the first."""
+    comment = r"(?:/\*(?:(?!\*/).)*\*/\n)?"
+    attribute = r"(?:TN_(?!API)\w+\([^\n]*\)\n)?"
+    declared = r"(?:TN_API|static inline) [^;{]*[;{]\n"
+    group = re.compile(rf"^({comment})((?:{attribute}{declared})+)", re.M | re.S)
+    for match in group.finditer(text):
+        for declaration in re.findall(declared, match[2]):
+            yield line_of(text, match.start(2)), match[1], declaration
+
+
+def check_contracts(path, text):
+    for line, comment, declaration in declarations(text):
+        function = re.match(r"(?:TN_API|static inline)\s+(.*?)\b(\w+)\(", declaration)
+        if not function or comment.startswith("/* Not API"):
+            continue
+        result, name = function[1].strip(), function[2]
+        labels = re.findall(rf"^(?: \*|/\*) ({'|'.join(LABELS)})\b", comment, re.M)
+        if labels != sorted(labels, key=LABELS.index) or len(set(labels)) != len(labels):
+            yield line, f"{name}: the labels are {labels}, which is not the order {LABELS}"
+        if "threads" not in labels:
+            yield line, f"{name}: no `threads` in its contract"
+        elif not re.search(rf"^ \* threads +({'|'.join(THREADS)})", comment, re.M):
+            yield line, f"{name}: `threads` is none of {THREADS}"
+        told = "returns" in labels or result == "bool" and comment.startswith("/* Whether")
+        if result != "void" and not told:
+            yield line, f"{name}: returns {result}, and its contract does not say what"
+
+
+def check_includes(path, text):
+    layer = {"os": 0, "panic": 1, "pages": 2, "arena": 3, "slab": 3}
+    mine = layer.get(re.sub(r"_.*|\..*", "", os.path.basename(path)))
+    for match in re.finditer(r'^#include ["<](?:tenure/)?(\w+)\.h[">]', text, re.M):
+        other = layer.get(match[1])
+        own = os.path.basename(path).startswith(match[1])
+        if mine is not None and other is not None and not own and other >= mine:
+            yield line_of(text, match.start()), f"includes {match[1]}.h, which is no lower layer"
+
+
+def check_unity(path, text):
+    sources = {name for name in os.listdir(os.path.join(ROOT, "c/src")) if name.endswith(".c")}
+    for name in sorted(sources - {"tenure.c"} - set(re.findall(r'#include "(\w+\.c)"', text))):
+        yield 1, f"does not include {name}"
+
+
+def anchors(text):
+    heads = re.findall(r"^#+ +(.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def check_links(path, text):
+    for match in re.finditer(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        target, _, anchor = match[1].partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = os.path.normpath(os.path.join(ROOT, os.path.dirname(path), target)) if target \
+            else os.path.join(ROOT, path)
+        if not os.path.exists(file):
+            yield line_of(text, match.start()), f"the link {match[1]} leads nowhere"
+        elif anchor and file.endswith(".md") and anchor not in anchors(open(file).read()):
+            yield line_of(text, match.start()), f"no heading for {match[1]}"
+
+
+RULES = [
+    (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
+    (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
+    (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
+    (lambda path: path.startswith(("c/include", "c/src")), [check_hot, check_includes]),
+    (lambda path: path.startswith("c/include") and "detail" not in path, [check_contracts]),
+    (lambda path: path == "c/src/tenure.c", [check_unity]),
+    (lambda path: path.endswith(".md"), [check_links]),
+]
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def fix(path):
+    old = read(path)
+    new = re.sub(r"[ \t]+$", "", old, flags=re.M).rstrip("\n") + "\n" if old else old
+    if new != old:
+        with open(os.path.join(ROOT, path), "w", encoding="utf-8") as file:
+            file.write(new)
+
+
+def main():
+    files = [path for path in tracked_files() if path.endswith(TEXT)]
+    if sys.argv[1:] == ["--fix"]:
+        for path in files:
+            fix(path)
+    complaints = 0
+    for path in files:
+        text = read(path)
+        for concerns, rules in RULES:
+            for rule in rules if concerns(path) else []:
+                for line, what in rule(path, text):
+                    complaints += 1
+                    print(f"{path}:{line}: {what}")
+    print(f"style: {len(files)} files, {complaints} complaints")
+    sys.exit(complaints != 0)
+
+
+if __name__ == "__main__":
+    main()
