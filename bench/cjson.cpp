@@ -1,0 +1,422 @@
+/* bench/cjson.cpp: libcjson's hooks, the five subjects, and how a heap is aged. */
+#include "cjson.h"
+
+#include <cjson/cJSON.h>
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <sys/mman.h>
+#include <tenure/arena.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace bench {
+
+const char *const small_document = "/usr/share/iso-codes/json/iso_3166-3.json";
+const char *const large_document = "/usr/share/iso-codes/json/iso_639-3.json";
+
+/* ---- the allocators, as libcjson sees them: two functions without a context ---- */
+
+/* This is the pattern for a library whose hooks carry no context: whoever starts a document says where
+ * its memory comes from, and the hook finds it in the thread. */
+static thread_local tn_arena *document_arena;
+
+static void *arena_malloc(size_t size) {
+	return tn_arena_alloc(document_arena, size, 0);
+}
+
+static void free_nothing(void *) {
+}
+
+/* The floor: the least that still returns memory of malloc's alignment. */
+static thread_local char *floor_cursor;
+
+static void *floor_malloc(size_t size) {
+	char *p = floor_cursor;
+	floor_cursor = p + ((size + 15) & ~static_cast<size_t>(15));
+	return p;
+}
+
+static size_t counted_blocks, counted_bytes;
+
+static void *counting_malloc(size_t size) {
+	counted_blocks++;
+	counted_bytes += size;
+	return arena_malloc(size);
+}
+
+/* malloc and free of one library. */
+struct heap {
+	std::string name, version;
+	cJSON_Hooks hooks;
+};
+
+/* Without RTLD_DEEPBIND the library would call glibc's malloc where it means its own; with RTLD_LOCAL
+ * nobody else is given its malloc. */
+static void *open_library(const char *file) {
+	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	if (library == nullptr)
+		std::fprintf(stderr, "cjson: %s is not compared: %s\n", file, dlerror());
+	return library;
+}
+
+template <class T> static T function(void *library, const char *name) {
+	void *f = dlsym(library, name);
+	Dl_info info;
+	if (f == nullptr || dladdr(f, &info) == 0 || std::strstr(info.dli_fname, "libc.so") != nullptr) {
+		std::fprintf(stderr, "cjson: %s is not the library's own\n", name);
+		std::exit(1);
+	}
+	return reinterpret_cast<T>(f);
+}
+
+static cJSON_Hooks hooks_of(void *library, const char *malloc_name,
+	const char *free_name) {
+	return {function<void *(*)(size_t)>(library, malloc_name),
+		function<void (*)(void *)>(library, free_name)};
+}
+
+static void add_mimalloc(std::vector<heap> &heaps) {
+	void *library = open_library("libmimalloc.so.2");
+	if (library == nullptr)
+		return;
+	int version = function<int (*)()>(library, "mi_version")();
+	std::string text = std::to_string(version / 100) + "." + std::to_string(version / 10 % 10) + "." +
+		std::to_string(version % 10);
+	heaps.push_back({"mimalloc", text, hooks_of(library, "mi_malloc", "mi_free")});
+}
+
+static void add_jemalloc(std::vector<heap> &heaps) {
+	void *library = open_library("libjemalloc.so.2");
+	if (library == nullptr)
+		return;
+	const char *version = "";
+	size_t size = sizeof version;
+	function<int (*)(const char *, void *, size_t *, void *, size_t)>(library, "mallctl")("version",
+		&version, &size, nullptr, 0);
+	std::string text(version);
+	heaps.push_back({"jemalloc", text.substr(0, text.find('-')), hooks_of(library, "malloc", "free")});
+}
+
+static std::vector<heap> load_heaps() {
+	std::vector<heap> heaps = {{"glibc", gnu_get_libc_version(), {std::malloc, std::free}}};
+	add_mimalloc(heaps);
+	add_jemalloc(heaps);
+	return heaps;
+}
+
+static const std::vector<heap> &heaps() {
+	static const std::vector<heap> loaded = load_heaps();
+	return loaded;
+}
+
+std::string allocator_versions() {
+	std::string text;
+	for (const heap &h : heaps())
+		text += h.name + " " + h.version + ", ";
+	return text + "Tenure " + std::to_string(TN_VERSION_MAJOR) + "." + std::to_string(TN_VERSION_MINOR) +
+		"." + std::to_string(TN_VERSION_PATCH);
+}
+
+/* ---- one parse ---- */
+
+static cJSON *parse(const document &d) {
+	const char *end = nullptr;
+	return cJSON_ParseWithLengthOpts(d.text.c_str(), d.text.size() + 1, &end, 1);
+}
+
+static void mix(parse_figures &f, const void *p, size_t size) {
+	for (size_t i = 0; i < size; i++)
+		f.digest = (f.digest ^ static_cast<const unsigned char *>(p)[i]) * 0x100000001b3;
+}
+
+static void mix_text(parse_figures &f, const char *text) {
+	mix(f, text, text == nullptr ? 0 : std::strlen(text) + 1);
+}
+
+/* libcjson refuses nesting beyond 1000, which bounds the recursion. */
+static void walk(const cJSON *item, parse_figures &f) {
+	for (; item != nullptr; item = item->next) {
+		f.items++;
+		mix(f, &item->type, sizeof item->type);
+		mix(f, &item->valuedouble, sizeof item->valuedouble);
+		mix_text(f, item->valuestring);
+		mix_text(f, item->string);
+		walk(item->child, f);
+	}
+}
+
+/* One parse in the arena; the time of the second one counts, which no longer meets new pages. */
+static parse_figures parse_counted(const document &d) {
+	parse_figures f;
+	counted_blocks = counted_bytes = 0;
+	uint64_t from = ticks();
+	cJSON *tree = parse(d);
+	f.seconds = static_cast<double>(ticks() - from) * ns_per_tick() / 1e9;
+	f.parsed = tree != nullptr;
+	f.blocks = counted_blocks;
+	f.bytes = counted_bytes;
+	if (f.parsed)
+		walk(tree, f);
+	else
+		f.error_at = static_cast<size_t>(cJSON_GetErrorPtr() - d.text.c_str());
+	return f;
+}
+
+parse_figures inspect(const document &d) {
+	cJSON_Hooks hooks = {counting_malloc, free_nothing};
+	cJSON_InitHooks(&hooks);
+	tn_arena *arena = tn_arena_create(nullptr);
+	document_arena = arena;
+	parse_figures f = parse_counted(d);
+	if (f.parsed) {
+		tn_arena_reset(arena);
+		f = parse_counted(d);
+	}
+	tn_arena_destroy(arena);
+	/* A child must not inherit pages that its arena would have had to ask for. */
+	tn_trim_all();
+	return f;
+}
+
+/* ---- the subjects ---- */
+
+class reader : public contestant {
+public:
+	reader(const document &d, const cJSON_Hooks &hooks) : document_(d), hooks_(hooks) {
+	}
+
+	uint64_t run(size_t repeats) override {
+		take_over();
+		last_ = {};
+		uint64_t sum = 0;
+		uint64_t faults = read_process().minor_faults;
+		for (size_t i = 0; i < repeats; i++) {
+			uint64_t from = ticks();
+			cJSON *tree = parse(document_);
+			drop(tree);
+			uint64_t took = ticks() - from;
+			sum += took;
+			last_.times.record(took);
+		}
+		last_.faults = read_process().minor_faults - faults;
+		last_.documents = repeats;
+		return sum;
+	}
+
+	void accept() override {
+		all_.times.merge(last_.times);
+		all_.faults += last_.faults;
+		all_.documents += last_.documents;
+	}
+
+	/* A p99.9 of fewer than a thousand documents would be their maximum under another name. */
+	void describe(row &r) override {
+		double documents = static_cast<double>(all_.documents);
+		describe_percentiles(all_.times, r);
+		if (documents < 1000)
+			r.fields.erase("p999_ns");
+		r.fields["documents"] = documents;
+		r.fields["page_faults"] = static_cast<double>(all_.faults) / documents;
+	}
+
+	/* Ends the process unless this allocator yields the tree that was expected. */
+	void verify(const parse_figures &expected, const std::string &name) {
+		take_over();
+		parse_figures f;
+		cJSON *tree = parse(document_);
+		walk(tree, f);
+		drop(tree);
+		if (f.items == expected.items && f.digest == expected.digest)
+			return;
+		std::fprintf(stderr, "cjson: %s: the tree on %s has %zu items, not the same %zu\n",
+			document_.label.c_str(), name.c_str(), f.items, expected.items);
+		std::exit(1);
+	}
+
+protected:
+	virtual void drop(cJSON *tree) {
+		cJSON_Delete(tree);
+	}
+
+	virtual void take_over() {
+		cJSON_InitHooks(&hooks_);
+	}
+
+private:
+	struct record {
+		histogram times;
+		uint64_t faults = 0, documents = 0;
+	};
+	const document &document_;
+	cJSON_Hooks hooks_;
+	record last_, all_;
+};
+
+class arena_reader : public reader {
+public:
+	explicit arena_reader(const document &d)
+		: reader(d, {arena_malloc, free_nothing}), arena_(tn_arena_create(nullptr)) {
+	}
+
+	~arena_reader() override {
+		tn_arena_destroy(arena_);
+	}
+
+	void describe(row &r) override {
+		reader::describe(r);
+		tn_stats stats;
+		tn_arena_stats(arena_, &stats);
+		r.fields["committed_bytes"] = static_cast<double>(stats.committed_bytes);
+	}
+
+protected:
+	void drop(cJSON *) override {
+		tn_arena_reset(arena_);
+	}
+
+	void take_over() override {
+		reader::take_over();
+		document_arena = arena_;
+	}
+
+private:
+	tn_arena *arena_;
+};
+
+class floor_reader : public reader {
+public:
+	/* Room for every block and its rounding; only what is used becomes resident. */
+	floor_reader(const document &d, const parse_figures &expected)
+		: reader(d, {floor_malloc, free_nothing}), size_(expected.bytes + 16 * expected.blocks),
+		  base_(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+		if (base_ == MAP_FAILED)
+			throw std::bad_alloc();
+	}
+
+	~floor_reader() override {
+		munmap(base_, size_);
+	}
+
+protected:
+	void drop(cJSON *) override {
+		floor_cursor = static_cast<char *>(base_);
+	}
+
+	void take_over() override {
+		reader::take_over();
+		floor_cursor = static_cast<char *>(base_);
+	}
+
+private:
+	size_t size_;
+	void *base_;
+};
+
+/* ---- ageing ---- */
+
+static constexpr size_t aged_blocks = 600000;
+
+static size_t random_size(std::mt19937_64 &random) {
+	size_t octave = static_cast<size_t>(16) << random() % 5;
+	return octave + random() % octave;
+}
+
+/* 600,000 blocks of 16 to 512 bytes, of which 60 % are freed in random order; the others stay. */
+static void age(const cJSON_Hooks &of) {
+	std::mt19937_64 random(1);
+	std::vector<char *> blocks(aged_blocks);
+	for (char *&block : blocks) {
+		block = static_cast<char *>(of.malloc_fn(random_size(random)));
+		if (block == nullptr)
+			throw std::bad_alloc();
+		*block = 1;
+	}
+	std::shuffle(blocks.begin(), blocks.end(), random);
+	for (size_t i = 0; i < aged_blocks / 10 * 6; i++)
+		of.free_fn(blocks[i]);
+}
+
+static void age_all() {
+	for (const heap &h : heaps())
+		age(h.hooks);
+}
+
+/* ---- the workloads ---- */
+
+template <class make> static subject verified(const std::string &name, const parse_figures &expected,
+	make made) {
+	return {name, [=]() -> std::unique_ptr<contestant> {
+		auto it = made();
+		it->verify(expected, name);
+		return it;
+	}};
+}
+
+static std::vector<subject> subjects(const document &d, const parse_figures &expected) {
+	std::vector<subject> all;
+	for (const heap &h : heaps())
+		all.push_back(verified(h.name, expected,
+			[&d, hooks = h.hooks] { return std::make_unique<reader>(d, hooks); }));
+	all.push_back(verified("tenure-arena", expected, [&d] { return std::make_unique<arena_reader>(d); }));
+	all.push_back(verified("floor", expected,
+		[&d, expected] { return std::make_unique<floor_reader>(d, expected); }));
+	return all;
+}
+
+std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected) {
+	workload fresh;
+	fresh.name = d.label + "-fresh";
+	fresh.subjects = subjects(d, expected);
+	fresh.objects = static_cast<double>(expected.blocks);
+	workload aged = fresh;
+	aged.name = d.label + "-aged";
+	aged.setup = age_all;
+	return {fresh, aged};
+}
+
+std::string read_file(const std::string &path) {
+	std::string text;
+	FILE *f = std::fopen(path.c_str(), "rb");
+	if (f == nullptr)
+		return text;
+	char buffer[1 << 16];
+	for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
+		text.append(buffer, n);
+	if (std::ferror(f))
+		text.clear();
+	int error = errno;
+	std::fclose(f);
+	errno = error;
+	return text;
+}
+
+static std::vector<document> iso_documents() {
+	std::vector<document> all;
+	for (auto [label, path] : {std::pair("cjson-small", small_document), {"cjson-large", large_document}}) {
+		document d = {label, read_file(path)};
+		if (d.text.empty())
+			std::fprintf(stderr, "cjson: %s left out: cannot read %s of Debian's iso-codes\n", label, path);
+		else
+			all.push_back(std::move(d));
+	}
+	return all;
+}
+
+static std::vector<workload> arena_family() {
+	static const std::vector<document> documents = iso_documents();
+	std::vector<workload> all;
+	for (const document &d : documents)
+		for (workload &w : cjson_workloads(d, inspect(d)))
+			all.push_back(std::move(w));
+	return all;
+}
+
+static const registration arena_workloads{"arena", arena_family};
+
+}
