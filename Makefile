@@ -8,6 +8,7 @@
 #   make fmt                    repairs what tools/check_style.py can repair
 
 PYTHON ?= /usr/bin/python3
+BENCH ?= arena slab cjson
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: demo test check bench fmt
@@ -30,13 +31,13 @@ test:
 
 check: test
 	tools/setup.sh check
-	tools/check.sh
+	PYTHON=$(PYTHON) tools/check.sh
 
 bench:
 	tools/setup.sh bench
 	$(configure) build/release -DTENURE_TESTS=OFF -DTENURE_BENCH=ON
 	cmake --build build/release --target tenure-bench
-	build/release/bench/tenure-bench $(BENCH)
+	for family in $(BENCH); do build/release/bench/tenure-bench $$family || exit 1; done
 	$(PYTHON) bench/plot.py
 
 fmt:

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# What takes minutes: sanitizers, Valgrind, long model runs, other systems, instruction counts.
+# `tools/check.sh NAME...` runs some of them only. The tests proper are `make test`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+build=${TENURE_BUILD:-build}
+model_ops=${TENURE_MODEL_OPS:-20000000}
+strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
+
+sanitized() {
+	local name=$1 sanitizers=$2
+	shift 2
+	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+		-DTENURE_SANITIZE="$sanitizers" >"$build/$name.configure.log" || return
+	cmake --build "$build/$name" || return
+	ctest --test-dir "$build/$name" --output-on-failure -j 2 "$@"
+}
+
+# The package tests compile without the sanitizers.
+check_asan() { sanitized asan address,undefined -LE package; }
+
+# Misuse that overlaps calls is a race by intention, and a fault ends otherwise than without TSan.
+check_tsan() { sanitized tsan thread -LE 'package|misuse'; }
+
+plain() {
+	cmake -G Ninja -S . -B "$build/test" -DCMAKE_BUILD_TYPE=Release >"$build/test.configure.log" &&
+		cmake --build "$build/test"
+}
+
+# The programs that hold no death tests by the thousand: Valgrind is thirty times slower.
+check_valgrind() {
+	plain || return
+	local failed=0 program
+	for program in "$build"/test/c/tests/{release,hardened,debug}.test_{arena,slab,base}; do
+		echo "valgrind $program"
+		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+			"$program" --gtest_brief=1 || failed=1
+	done
+	return $failed
+}
+
+check_model() {
+	plain && TENURE_MODEL_OPS=$model_ops ctest --test-dir "$build/test" --output-on-failure -j 2 -R model \
+		--timeout 3600
+}
+
+# Windows in 64 and 32 bits: the latter also shows what a 32-bit size_t does to the arithmetic.
+check_windows() {
+	local target mode source
+	for target in x86_64 i686; do
+		for mode in 0 1 2; do
+			for source in c/src/{arena,slab,pages,panic,os_windows,tenure}.c; do
+				"$target-w64-mingw32-gcc" $strict -DTN_MODE=$mode -c "$source" -o /dev/null || return
+			done
+		done
+	done
+	echo "windows: compiled for 64 and 32 bits in 3 modes"
+}
+
+check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
+
+mkdir -p "$build"
+failures=()
+[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model
+for step in "$@"; do
+	started=$SECONDS
+	echo "== check: $step"
+	"check_$step" || failures+=("$step")
+	echo "== check: $step took $((SECONDS - started)) s"
+done
+if [ ${#failures[@]} -gt 0 ]; then
+	echo "check: failed: ${failures[*]}"
+	exit 1
+fi
+echo "check: all passed"
