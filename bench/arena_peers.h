@@ -138,7 +138,7 @@ public:
 	}
 };
 
-template <malloc_calls (*load)()> class loaded_each {
+template <const malloc_calls &(*load)()> class loaded_each {
 public:
 	static constexpr bool frees_each = true;
 

@@ -106,6 +106,10 @@ void reset_peak();
 /* Pins the process to one CPU (1, so that 0 is left to interrupts, where there are two). */
 void pin();
 
+/* Call first in main: starts the program again where the loader has kept too little thread-local storage
+ * for a library that is opened at run time (jemalloc asks for 2.6 KiB). */
+void reserve_static_tls(char **argv);
+
 /* Ends the process unless malloc is the C library's own. */
 void require_plain_malloc();
 

@@ -20,7 +20,7 @@ loaded_library::loaded_library(const char *file, const char *package)
 	: file_(file), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL | bind_inside)) {
 	if (handle_ != nullptr)
 		return;
-	std::fprintf(stderr, "tenure-bench: %s: %s\ninstall the package %s\n", file, dlerror(), package);
+	std::fprintf(stderr, "tenure-bench: %s (of the package %s)\n", dlerror(), package);
 	std::exit(2);
 }
 
@@ -38,19 +38,22 @@ const loaded_library &mimalloc_library() {
 	return library;
 }
 
-malloc_calls mimalloc_calls() {
+const malloc_calls &mimalloc_calls() {
 	const loaded_library &l = mimalloc_library();
-	return {l.find<void *(size_t)>("mi_malloc"), l.find<void(void *)>("mi_free")};
+	static const malloc_calls calls{l.find<void *(size_t)>("mi_malloc"), l.find<void(void *)>("mi_free")};
+	return calls;
 }
 
-malloc_calls jemalloc_calls() {
+const malloc_calls &jemalloc_calls() {
 	static const loaded_library l("libjemalloc.so.2", "libjemalloc2");
-	return {l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free")};
+	static const malloc_calls calls{l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free")};
+	return calls;
 }
 
-malloc_calls tcmalloc_calls() {
+const malloc_calls &tcmalloc_calls() {
 	static const loaded_library l("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4");
-	return {l.find<void *(size_t)>("tc_malloc"), l.find<void(void *)>("tc_free")};
+	static const malloc_calls calls{l.find<void *(size_t)>("tc_malloc"), l.find<void(void *)>("tc_free")};
+	return calls;
 }
 
 }

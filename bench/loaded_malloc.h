@@ -31,9 +31,9 @@ struct malloc_calls {
 };
 
 const loaded_library &mimalloc_library();
-malloc_calls mimalloc_calls();
-malloc_calls jemalloc_calls();
-malloc_calls tcmalloc_calls();
+const malloc_calls &mimalloc_calls();
+const malloc_calls &jemalloc_calls();
+const malloc_calls &tcmalloc_calls();
 
 }
 #endif

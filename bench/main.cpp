@@ -69,6 +69,7 @@ static int run(const std::string &family, const bench::run_options &options, con
 }
 
 int main(int argc, char **argv) {
+	bench::reserve_static_tls(argv);
 	bench::require_plain_malloc();
 	if (argc == 3 && std::strcmp(argv[1], "--list") == 0 && is_family(argv[2]))
 		return list(argv[2]);

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -63,6 +64,14 @@ void pin() {
 	CPU_SET(1, &one);
 	if (sched_setaffinity(0, sizeof one, &one) != 0)
 		std::fprintf(stderr, "tenure-bench: cannot pin to CPU 1; expect noise\n");
+}
+
+void reserve_static_tls(char **argv) {
+	if (getenv("GLIBC_TUNABLES") != nullptr)
+		return;
+	setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384", 1);
+	execv("/proc/self/exe", argv);
+	std::perror("tenure-bench: cannot start again");
 }
 
 void require_plain_malloc() {

@@ -16,7 +16,7 @@ template <class A> subject make_subject(const char *name, shape s, size_t count)
 }
 
 std::unique_ptr<contestant> make_hardened(shape s, size_t count) {
-	static const loaded_library module("libtenure-bench-hardened.so", "tenure's own build");
+	static const loaded_library module("libtenure-bench-hardened.so", "tenure-bench itself");
 	auto make = module.find<contestant *(shape, void **, size_t)>("tenure_bench_hardened");
 	return std::unique_ptr<contestant>(make(s, shared_slots, count));
 }

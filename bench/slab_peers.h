@@ -88,7 +88,7 @@ public:
 	}
 };
 
-template <malloc_calls (*load)()> class loaded_malloc : public one_by_one<loaded_malloc<load>> {
+template <const malloc_calls &(*load)()> class loaded_malloc : public one_by_one<loaded_malloc<load>> {
 public:
 	void *alloc() {
 		return calls_.alloc(slot_bytes);
