@@ -26,8 +26,8 @@ typedef struct tn_arena_options {
 	size_t chunk_bytes;     /* the first chunk; default 64 KiB, rounded up to pages */
 	size_t chunk_bytes_max; /* chunks double up to this; default 2 MiB; TN_NONE: they do not grow */
 	size_t limit_bytes;     /* the most that is ever taken from the source; default none */
-	size_t retain_bytes;    /* chunks kept at reset beyond the first; default what recent use needs;
-	                           TN_NONE: the first chunk only */
+	size_t retain_bytes;    /* bytes of chunks kept at reset, the first chunk always among them;
+	                           default what recent use needs; TN_NONE: the first chunk only */
 	void *buffer;           /* the caller's storage, used before any chunk; must outlive the arena */
 	size_t buffer_bytes;
 	bool fixed;             /* never grow: the buffer, or the first chunk, is all there is */
@@ -36,41 +36,55 @@ typedef struct tn_arena_options {
 	const tn_source *source; /* where chunks come from; default Tenure's page layer */
 } tn_arena_options;
 
-/* A position in an arena, from tn_arena_mark. Private; copy it freely. */
-typedef struct tn_checkpoint {
-	const struct tn_arena *arena;
-	struct tn_arena_chunk *chunk;
-	struct tn_arena_chunk *large;
-	void *last;
-	char *cursor;
-	uint64_t epoch;
-} tn_checkpoint;
+/* Private: the head of a chunk, or the description of the caller's buffer. */
+typedef struct tn_arena_chunk {
+	struct tn_arena_chunk *next;
+	struct tn_arena_chunk *previous;
+	char *begin;  /* the first byte that blocks may have */
+	char *limit;  /* the end of what they may have */
+	char *used;   /* where the cursor was when the next chunk became current */
+	size_t bytes; /* taken from the source; 0 for the caller's buffer */
+} tn_arena_chunk;
 
 /* Private, visible so that the bump is inlined and so that a caller can place it (tn_arena_init).
  * Written by whoever calls the arena. */
 typedef struct tn_arena {
-	char *cursor;                   /* next free byte, a multiple of 8 */
-	char *limit;                    /* end of the current chunk, a multiple of 16 */
-	struct tn_arena_chunk *current; /* the chunk that the cursor is in; later ones are spare */
-	struct tn_arena_chunk *first;
-	struct tn_arena_chunk *large;   /* blocks with a chunk of their own, newest first */
-	void *last;                     /* debug: the newest block's record */
-	size_t taken_bytes;             /* from the source, now */
-	size_t recent_bytes;            /* recent high-water mark of chunk bytes used by one cycle */
+	char *cursor;            /* next free byte, a multiple of 8 */
+	char *limit;             /* end of the current chunk, a multiple of 16 */
+	tn_arena_chunk *current; /* the chunk that the cursor is in; later ones are spare */
+	tn_arena_chunk *first;
+	tn_arena_chunk *large;   /* blocks with a chunk of their own, newest first */
+	tn_arena_chunk *home;    /* the chunk that this struct lies in; NULL after tn_arena_init */
+	size_t before_bytes;     /* used in the chunks before current */
+	size_t large_bytes;      /* used in the large blocks' chunks */
+	size_t taken_bytes;      /* from the source, now */
+	size_t recent_bytes;     /* recent high-water mark of chunk bytes that one cycle used */
 	size_t peak_bytes;
-	size_t next_chunk_bytes;
+	size_t chunk_bytes;
 	size_t chunk_bytes_max;
 	size_t limit_bytes;
 	size_t retain_bytes;
 	size_t reserve_bytes;
 	tn_source source;
 	uint64_t refills;
-	uint64_t epoch;                 /* resets so far; a checkpoint of an older one is stale */
+	uint64_t resets;     /* a checkpoint remembers it */
+	void *newest;        /* debug: the record of the newest block */
+	uintptr_t busy;      /* hardened and debug: who is inside a call, or 0 */
 	uint32_t state;
-	uint32_t flags;
-	uintptr_t busy;                 /* hardened and debug: the thread inside a call, or 0 */
+	bool fixed;
 	char name[TN_NAME_BYTES + 1];
+	tn_arena_chunk buffer;
 } tn_arena;
+
+/* A position in an arena, from tn_arena_mark. Private; copy it freely. */
+typedef struct tn_checkpoint {
+	const tn_arena *arena;
+	tn_arena_chunk *chunk;
+	tn_arena_chunk *large;
+	void *newest;
+	char *cursor;
+	uint64_t resets;
+} tn_checkpoint;
 
 /* Ends the arena and everything allocated from it. Live blocks are no error: that is its purpose.
  *
@@ -121,18 +135,17 @@ TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
  * cites    Hanson 1990, "Fast allocation and deallocation of memory based on object lifetimes" */
 static inline void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
 	align = align == 0 ? 16 : align;
-	/* At least 9, so that a block takes at least 16 bytes: then the cursor tells whether a block is
-	 * the last one, whichever of the two roundings it had (see arena.c, I2). */
-	size = size < 9 ? 9 : size;
+	/* A block takes at least 16 bytes: then the cursor tells whether it is the last one, whichever of
+	 * the two roundings it had (arena.c, I2). */
+	size_t needed = size < 9 ? 9 : size;
 	size_t grain = align < 16 ? 7 : 15;
 	char *p = a->cursor;
-	/* One test for a cursor out of alignment and for an alignment that is no power of two. The sum in
-	 * the cursor's update cannot wrap or pass the limit: size <= limit - p, and with p on the grain
-	 * that difference is a multiple of it. */
+	/* One test for a cursor out of alignment and for an alignment that is no power of two. */
 	size_t skew = ((uintptr_t)p | align) & (align - 1);
-	if (TN_UNLIKELY(tn_hook_checked() || skew != 0 || size > (size_t)(a->limit - p)))
+	if (TN_UNLIKELY(tn_hook_checked() || skew != 0 || needed > (size_t)(a->limit - p)))
 		return tn_arena_alloc_slow(a, size, align);
-	a->cursor = p + ((size + grain) & ~grain);
+	/* Cannot wrap or pass the limit: with p on the grain, limit - p is a multiple of it. */
+	a->cursor = p + ((needed + grain) & ~grain);
 	return p;
 }
 

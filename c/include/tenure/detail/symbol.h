@@ -28,7 +28,11 @@
 #define TN_COLD __attribute__((noinline, cold))
 #define TN_NOINLINE __attribute__((noinline))
 #define TN_USED __attribute__((used))
-#define TN_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#if defined(__MINGW32__) && !defined(__clang__)
+#define TN_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
+#else
+#define TN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#endif
 #else
 #define TN_SYMBOL(name)
 #define TN_API
@@ -37,7 +41,7 @@
 #define TN_COLD
 #define TN_NOINLINE
 #define TN_USED
-#define TN_PRINTF(format, first)
+#define TN_PRINTF(text, first)
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,0 +1,869 @@
+/* The arena: a cursor in a chain of chunks.
+ *
+ *   alloc (inline)      cursor aligned and room left: move it
+ *   `- alloc_slow       hardened and debug; else align and move the cursor
+ *      |- commit_more   the next part of a reserved range
+ *      |- add_large     a block over a quarter of the next chunk, with a chunk of its own
+ *      `- next_chunk    a spare one, or one from the source
+ *
+ * The chain is first .. current .. last; those behind current are spare. Figures are derived from it.
+ *
+ * I1  cursor is a multiple of 8, limit one of 16, and current->begin <= cursor <= limit.
+ * I2  a block occupies at least 16 bytes and its size rounded up to 8, or to 16 when its alignment is 16
+ *     or more. So for a block p of `size` the cursor can be at p + round8(size) or p + round16(size)
+ *     only while p is the last block: any later one would have moved it by 16 or more past round8.
+ * I3  taken_bytes is the sum of `bytes` over the chain, the large blocks, and home where it is apart.
+ * I4  debug: `newest` links the records of all live blocks, each followed by its block and a fence.
+ *
+ * It cannot free a block, and what realloc leaves behind stays until the reset. Cites Hanson 1990. */
+#include <tenure/arena.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "modes.h"
+#include "pages.h"
+
+enum { CHUNK_ALIGN = 16 };
+#define ARENA_CHUNK_BYTES ((size_t)64 << 10)
+#define ARENA_CHUNK_BYTES_MAX ((size_t)2 << 20)
+/* No size above this is looked at further: with it, the sums below cannot wrap. */
+#define SIZE_MAX_SERVED ((size_t)PTRDIFF_MAX - 4 * TN_ALIGN_MAX)
+#define HEAD_BYTES ((sizeof(tn_arena_chunk) + 15) & ~(size_t)15)
+#define SELF_BYTES ((sizeof(tn_arena) + 15) & ~(size_t)15)
+
+/* Debug: stands before every block. */
+typedef struct block_record {
+	struct block_record *previous;
+	size_t size;
+	const void *site;
+	unsigned char fence[8];
+} block_record;
+#define LEAD_BYTES (TN_MODE == TN_MODE_DEBUG ? sizeof(block_record) : 0)
+#define TRAIL_BYTES (TN_MODE == TN_MODE_DEBUG ? (size_t)TN_FENCE_BYTES : 0)
+
+static size_t least(size_t size) {
+	return size < 9 ? 9 : size;
+}
+
+static void arena_enter(tn_arena *a, const char *operation) {
+	if (TN_MODE != TN_MODE_RELEASE && a->state != TN_ALIVE)
+		tn_panic("arena", NULL, "%s: %p is not a live arena", operation, (void *)a);
+	tn_enter(&a->busy, "arena", a->name, operation);
+}
+
+/* ---- chunks ---- */
+
+static char *end_of_use(const tn_arena *a, const tn_arena_chunk *chunk) {
+	return chunk == a->current ? a->cursor : chunk->used;
+}
+
+static void make_current(tn_arena *a, tn_arena_chunk *chunk, char *cursor) {
+	a->current = chunk;
+	a->cursor = cursor;
+	a->limit = chunk == NULL ? NULL : chunk->limit;
+}
+
+static size_t live_bytes(const tn_arena *a) {
+	size_t in_current = a->current == NULL ? 0 : (size_t)(a->cursor - a->current->begin);
+	return a->before_bytes + in_current + a->large_bytes;
+}
+
+static void arena_sample_peak(tn_arena *a) {
+	size_t live = live_bytes(a);
+	if (live > a->peak_bytes)
+		a->peak_bytes = live;
+}
+
+/* A chunk of `bytes`, or of what the limit leaves if that is `least_bytes` or more. */
+static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes) {
+	size_t left = (a->limit_bytes - a->taken_bytes) & ~(size_t)15;
+	if (bytes > left)
+		bytes = left;
+	if (bytes < least_bytes)
+		return errno = ENOMEM, NULL;
+	tn_arena_chunk *chunk = tn_chunk_acquire(&a->source, bytes, CHUNK_ALIGN);
+	if (chunk == NULL)
+		return NULL;
+	a->taken_bytes += bytes;
+	a->refills++;
+	*chunk = (tn_arena_chunk){.bytes = bytes, .begin = (char *)chunk + HEAD_BYTES, .limit = (char *)chunk + bytes};
+	chunk->used = chunk->begin;
+	return chunk;
+}
+
+static size_t give_back_chunk(tn_arena *a, tn_arena_chunk *chunk) {
+	size_t bytes = chunk->bytes;
+	a->taken_bytes -= bytes;
+	if (a->reserve_bytes != 0 && chunk == a->first) {
+		tn_os_release(chunk, a->reserve_bytes);
+		return bytes;
+	}
+	if (TN_MODE != TN_MODE_RELEASE)
+		tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
+	tn_chunk_release(&a->source, chunk, bytes, CHUNK_ALIGN);
+	return bytes;
+}
+
+/* Cuts the chain behind `chunk`, which stays, and gives the rest back. */
+static size_t give_back_after(tn_arena *a, tn_arena_chunk *chunk) {
+	size_t bytes = 0;
+	tn_arena_chunk *next = chunk->next;
+	chunk->next = NULL;
+	while (next != NULL) {
+		tn_arena_chunk *after = next->next;
+		bytes += give_back_chunk(a, next);
+		next = after;
+	}
+	return bytes;
+}
+
+static void give_back_large(tn_arena *a, const tn_arena_chunk *until) {
+	while (a->large != until) {
+		tn_arena_chunk *next = a->large->next;
+		a->large_bytes -= (size_t)(a->large->used - a->large->begin);
+		give_back_chunk(a, a->large);
+		a->large = next;
+	}
+}
+
+static void append_chunk(tn_arena *a, tn_arena_chunk *chunk) {
+	chunk->previous = a->current;
+	if (a->current == NULL)
+		a->first = chunk;
+	else
+		a->current->next = chunk;
+}
+
+/* ---- a reserved range ---- */
+
+static size_t commit_step(size_t committed) {
+	if (committed < ARENA_CHUNK_BYTES)
+		return ARENA_CHUNK_BYTES;
+	return committed < ARENA_CHUNK_BYTES_MAX ? committed : ARENA_CHUNK_BYTES_MAX;
+}
+
+/* Commits so that `end` bytes of the range are usable, or some more. */
+static bool commit_more(tn_arena *a, char *range, size_t committed, size_t end) {
+	size_t most = a->reserve_bytes < a->limit_bytes ? a->reserve_bytes : a->limit_bytes & ~(TN_OS_PAGE - 1);
+	size_t step = commit_step(committed);
+	size_t wanted = tn_round_up(end, TN_OS_PAGE);
+	if (wanted < committed + step)
+		wanted = committed + step;
+	if (wanted > most)
+		wanted = most;
+	if (end > wanted)
+		return errno = ENOMEM, false;
+	if (!tn_os_commit(range + committed, wanted - committed))
+		return false;
+	a->taken_bytes += wanted - committed;
+	a->refills++;
+	tn_arena_chunk *chunk = (tn_arena_chunk *)range;
+	chunk->bytes = wanted;
+	chunk->limit = range + wanted;
+	return true;
+}
+
+static tn_arena_chunk *reserve_range(tn_arena *a) {
+	size_t align = a->reserve_bytes >= ARENA_CHUNK_BYTES_MAX ? ARENA_CHUNK_BYTES_MAX : TN_OS_PAGE;
+	char *range = tn_os_reserve(a->reserve_bytes, align);
+	if (range == NULL)
+		return NULL;
+	if (!commit_more(a, range, 0, HEAD_BYTES + SELF_BYTES + 16)) {
+		tn_os_release(range, a->reserve_bytes);
+		return NULL;
+	}
+	tn_arena_chunk *chunk = (tn_arena_chunk *)range;
+	chunk->next = chunk->previous = NULL;
+	chunk->begin = chunk->used = range + HEAD_BYTES;
+	return chunk;
+}
+
+/* Decommits the range from `keep` bytes on. */
+static size_t shrink_range(tn_arena *a, size_t keep) {
+	tn_arena_chunk *chunk = a->first;
+	keep = tn_round_up(keep, TN_OS_PAGE);
+	if (keep >= chunk->bytes)
+		return 0;
+	size_t bytes = chunk->bytes - keep;
+	tn_os_decommit((char *)chunk + keep, bytes);
+	tn_os_protect((char *)chunk + keep, bytes);
+	a->taken_bytes -= bytes;
+	chunk->bytes = keep;
+	chunk->limit = (char *)chunk + keep;
+	if (chunk == a->current)
+		a->limit = chunk->limit;
+	return bytes;
+}
+
+/* ---- debug: records and fences ---- */
+
+static void *record_block(tn_arena *a, char *p, size_t size, const void *site) {
+	if (TN_MODE != TN_MODE_DEBUG || p == NULL)
+		return p;
+	block_record *r = (block_record *)(void *)p - 1;
+	*r = (block_record){.previous = a->newest, .size = size, .site = site};
+	memset(r->fence, TN_FILL_FENCE, sizeof r->fence);
+	memset(p, TN_FILL_FRESH, size);
+	memset(p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
+	a->newest = r;
+	return p;
+}
+
+static void check_block(const tn_arena *a, const block_record *r, const char *operation) {
+	const char *p = (const char *)(r + 1);
+	size_t before = tn_first_change(r->fence, sizeof r->fence, TN_FILL_FENCE);
+	if (before < sizeof r->fence)
+		tn_panic("arena", a->name, "%s: %p was written before its start, at byte -%zu of %zu, allocated at %s",
+			operation, (const void *)p, sizeof r->fence - before, r->size, tn_site(r->site).text);
+	size_t after = tn_first_change(p + r->size, TN_FENCE_BYTES, TN_FILL_FENCE);
+	if (after < TN_FENCE_BYTES)
+		tn_panic("arena", a->name, "%s: %p was written past its end, at byte %zu of %zu, allocated at %s",
+			operation, (const void *)p, r->size + after, r->size, tn_site(r->site).text);
+}
+
+/* Checks the blocks that are newer than `until`. */
+static void check_blocks(const tn_arena *a, const void *until, const char *operation) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	for (const block_record *r = a->newest; r != until; r = r->previous)
+		check_block(a, r, operation);
+}
+
+/* Debug: the record of a block that the caller names with its size. */
+static void check_old_size(const tn_arena *a, const void *p, size_t old_size, const char *operation) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	const block_record *r = (const block_record *)p - 1;
+	check_block(a, r, operation);
+	if (r->size != old_size)
+		tn_panic("arena", a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p, r->size,
+			old_size, tn_site(r->site).text);
+}
+
+static void record_size(void *p, size_t size) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	((block_record *)p - 1)->size = size;
+	memset((char *)p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
+}
+
+/* ---- alloc ---- */
+
+/* Where a block would begin and where it would leave the cursor, if `limit` permits. `size` includes
+ * the trailing fence. */
+static char *fit(const char *cursor, const char *limit, size_t size, size_t align, char **end) {
+	size_t avail = (size_t)(limit - cursor);
+	uintptr_t start = (uintptr_t)cursor + LEAD_BYTES;
+	size_t pad = LEAD_BYTES + (-start & (align - 1));
+	if (cursor == NULL || pad > avail || size > avail - pad)
+		return NULL;
+	char *p = (char *)(uintptr_t)cursor + pad;
+	*end = p + tn_round_up(size, align < 16 ? 8 : 16);
+	return p;
+}
+
+static char *bump(tn_arena *a, size_t size, size_t align) {
+	char *end;
+	char *p = fit(a->cursor, a->limit, size, align, &end);
+	if (p != NULL)
+		a->cursor = end;
+	return p;
+}
+
+static char *add_large(tn_arena *a, size_t size, size_t align) {
+	size_t exact = HEAD_BYTES + LEAD_BYTES + tn_round_up(size, 16) + (align > CHUNK_ALIGN ? align : 0);
+	tn_arena_chunk *chunk = take_chunk(a, tn_round_up(exact, TN_OS_PAGE), exact);
+	if (chunk == NULL)
+		return NULL;
+	char *p = fit(chunk->begin, chunk->limit, size, align, &chunk->used);
+	chunk->begin = p - LEAD_BYTES;
+	chunk->next = a->large;
+	a->large = chunk;
+	a->large_bytes += (size_t)(chunk->used - chunk->begin);
+	return p;
+}
+
+static size_t next_chunk_bytes(const tn_arena *a) {
+	const tn_arena_chunk *tail = a->current;
+	if (tail == NULL || tail->bytes < a->chunk_bytes)
+		return a->chunk_bytes;
+	return tail->bytes > a->chunk_bytes_max / 2 ? a->chunk_bytes_max : tail->bytes * 2;
+}
+
+/* A block in the next chunk of the chain, which becomes current. */
+static char *next_chunk(tn_arena *a, size_t size, size_t align) {
+	tn_arena_chunk *chunk = a->current == NULL ? a->first : a->current->next;
+	char *end;
+	if (chunk == NULL) {
+		size_t need = HEAD_BYTES + LEAD_BYTES + tn_round_up(size, 16) + (align > CHUNK_ALIGN ? align : 0);
+		chunk = take_chunk(a, next_chunk_bytes(a), need);
+		if (chunk == NULL)
+			return NULL;
+		append_chunk(a, chunk);
+	}
+	char *p = fit(chunk->begin, chunk->limit, size, align, &end);
+	if (p == NULL)
+		return add_large(a, size, align);
+	if (a->current != NULL) {
+		a->current->used = a->cursor;
+		a->before_bytes += (size_t)(a->cursor - a->current->begin);
+	}
+	make_current(a, chunk, end);
+	return p;
+}
+
+static char *grow_range(tn_arena *a, size_t size, size_t align) {
+	if (a->first == NULL) {
+		a->first = reserve_range(a);
+		if (a->first == NULL)
+			return NULL;
+		make_current(a, a->first, a->first->begin);
+	}
+	char *range = (char *)a->first;
+	char *end;
+	char *p = fit(a->cursor, range + a->reserve_bytes, size, align, &end);
+	if (p == NULL)
+		return errno = ENOMEM, NULL;
+	if (end > a->limit && !commit_more(a, range, a->first->bytes, (size_t)(end - range)))
+		return NULL;
+	a->limit = a->first->limit;
+	a->cursor = end;
+	return p;
+}
+
+static char *grow(tn_arena *a, size_t size, size_t align) {
+	if (a->reserve_bytes != 0)
+		return grow_range(a, size, align);
+	const tn_arena_chunk *spare = a->current == NULL ? a->first : a->current->next;
+	/* A fixed arena has its first chunk, taken late after tn_arena_init, and nothing else. */
+	if (a->fixed)
+		return a->current != NULL ? (errno = ENOMEM, NULL) : next_chunk(a, size, align);
+	size_t next_bytes = spare != NULL ? spare->bytes : next_chunk_bytes(a);
+	size_t share = a->current == NULL ? next_bytes - HEAD_BYTES - LEAD_BYTES : next_bytes / 4;
+	if (size + align > share)
+		return add_large(a, size, align);
+	return next_chunk(a, size, align);
+}
+
+static void *alloc_at(tn_arena *a, size_t size, size_t align, const void *site) {
+	if ((align & (align - 1)) != 0 || align > TN_ALIGN_MAX)
+		return errno = EINVAL, NULL;
+	if (size > SIZE_MAX_SERVED)
+		return errno = ENOMEM, NULL;
+	size_t whole = least(size) + TRAIL_BYTES;
+	char *p = bump(a, whole, align);
+	if (TN_UNLIKELY(p == NULL)) {
+		p = grow(a, whole, align);
+		arena_sample_peak(a);
+	}
+	return record_block(a, p, size, site);
+}
+
+void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
+	arena_enter(a, "alloc");
+	void *p = alloc_at(a, size, align == 0 ? 16 : align, TN_CALLER);
+	tn_leave(&a->busy);
+	return p;
+}
+
+/* ---- the last block ---- */
+
+/* Whether p is the last block of the current chunk (I2). */
+static bool is_last(const tn_arena *a, const char *p, size_t size) {
+	if (TN_MODE == TN_MODE_DEBUG && a->newest != (const block_record *)(const void *)p - 1)
+		return false;
+	size_t whole = least(size) + TRAIL_BYTES;
+	return a->cursor == p + tn_round_up(whole, 8) || a->cursor == p + tn_round_up(whole, 16);
+}
+
+/* Moves `*end`, the end of the block p of old_size, for new_size; false when it would pass `limit`. */
+static bool move_end(char *p, char **end, const char *limit, size_t old_size, size_t new_size) {
+	size_t grain = *end == p + tn_round_up(least(old_size) + TRAIL_BYTES, 16) ? 16 : 8;
+	size_t whole = least(new_size) + TRAIL_BYTES;
+	if (whole > (size_t)(limit - p) || tn_round_up(whole, grain) > (size_t)(limit - p))
+		return false;
+	*end = p + tn_round_up(whole, grain);
+	return true;
+}
+
+static bool resize_last(tn_arena *a, char *p, size_t old_size, size_t new_size) {
+	if (is_last(a, p, old_size))
+		return move_end(p, &a->cursor, a->limit, old_size, new_size);
+	tn_arena_chunk *chunk = a->large;
+	if (chunk == NULL || p < chunk->begin || p >= chunk->limit)
+		return false;
+	char *end = chunk->used;
+	if (!move_end(p, &chunk->used, chunk->limit, old_size, new_size))
+		return false;
+	a->large_bytes = a->large_bytes - (size_t)(end - p) + (size_t)(chunk->used - p);
+	return true;
+}
+
+static bool resize_at(tn_arena *a, void *p, size_t old_size, size_t new_size) {
+	if (new_size > SIZE_MAX_SERVED)
+		return false;
+	/* A block that shrinks stays where it is, whether or not the rest of it can be used again. */
+	if (!resize_last(a, p, old_size, new_size) && new_size > old_size)
+		return false;
+	record_size(p, new_size);
+	return true;
+}
+
+bool tn_arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size) {
+	arena_enter(a, "resize");
+	check_old_size(a, p, old_size, "resize");
+	bool resized = resize_at(a, p, old_size, new_size);
+	tn_leave(&a->busy);
+	return resized;
+}
+
+static void *realloc_at(tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align, const void *site) {
+	align = align == 0 ? 16 : align;
+	bool aligned = (align & (align - 1)) == 0 && ((uintptr_t)p & (align - 1)) == 0;
+	if (p != NULL && aligned) {
+		check_old_size(a, p, old_size, "realloc");
+		if (resize_at(a, p, old_size, new_size))
+			return p;
+	}
+	void *moved = alloc_at(a, new_size, align, site);
+	if (moved != NULL && p != NULL)
+		memcpy(moved, p, old_size < new_size ? old_size : new_size);
+	return moved;
+}
+
+void *tn_arena_realloc(tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align) {
+	arena_enter(a, "realloc");
+	void *resized = realloc_at(a, p, old_size, new_size, align, TN_CALLER);
+	tn_leave(&a->busy);
+	return resized;
+}
+
+void *tn_arena_copy(tn_arena *a, const void *p, size_t size) {
+	arena_enter(a, "copy");
+	void *copy = alloc_at(a, size, 1, TN_CALLER);
+	if (copy != NULL && size != 0)
+		memcpy(copy, p, size);
+	tn_leave(&a->busy);
+	return copy;
+}
+
+/* Prints straight into the room that is left; only a text that does not end up there is printed twice. */
+static char *print_at(tn_arena *a, const char *format, va_list arguments, const void *site) {
+	va_list again;
+	va_copy(again, arguments);
+	bool direct = a->cursor != NULL && TN_MODE != TN_MODE_DEBUG;
+	char *first = direct ? a->cursor : NULL;
+	int length = vsnprintf(first, direct ? (size_t)(a->limit - first) : 0, format, arguments);
+	char *text = NULL;
+	if (length < 0)
+		errno = EINVAL;
+	else
+		text = alloc_at(a, (size_t)length + 1, 1, site);
+	if (text != NULL && text != first)
+		vsnprintf(text, (size_t)length + 1, format, again);
+	va_end(again);
+	return text;
+}
+
+char *tn_arena_printf(tn_arena *a, const char *format, ...) {
+	arena_enter(a, "printf");
+	va_list arguments;
+	va_start(arguments, format);
+	char *text = print_at(a, format, arguments, TN_CALLER);
+	va_end(arguments);
+	tn_leave(&a->busy);
+	return text;
+}
+
+/* ---- mark and rewind ---- */
+
+tn_checkpoint tn_arena_mark(const tn_arena *a) {
+	return (tn_checkpoint){.arena = a, .chunk = a->current, .large = a->large, .newest = a->newest,
+		.cursor = a->cursor, .resets = a->resets};
+}
+
+static bool is_stale(const tn_arena *a, const tn_checkpoint *to) {
+	if (to->resets != a->resets)
+		return true;
+	const tn_arena_chunk *chunk = a->current;
+	if (chunk == to->chunk && to->cursor > a->cursor)
+		return true;
+	while (chunk != NULL && chunk != to->chunk)
+		chunk = chunk->previous;
+	if (chunk != to->chunk)
+		return true;
+	const tn_arena_chunk *large = a->large;
+	while (large != NULL && large != to->large)
+		large = large->next;
+	return large != to->large;
+}
+
+/* Debug: the whole pages of a chunk above the cursor fault from now on, until the chunk is taken anew;
+ * the chunk ends before them. */
+static void close_tail(tn_arena *a, tn_arena_chunk *chunk) {
+	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 || a->source.acquire != NULL)
+		return;
+	char *end = (char *)chunk + tn_round_up((size_t)(a->cursor - (char *)chunk), TN_OS_PAGE);
+	if (end >= chunk->limit || !tn_os_protect(end, (size_t)(chunk->limit - end)))
+		return;
+	chunk->limit = end;
+	a->limit = end;
+}
+
+static void wipe_since(tn_arena *a, const tn_checkpoint *to) {
+	if (TN_MODE == TN_MODE_RELEASE || a->current == NULL)
+		return;
+	for (tn_arena_chunk *c = a->current; c != to->chunk; c = c->previous)
+		tn_wipe(c->begin, (size_t)(end_of_use(a, c) - c->begin));
+	if (to->chunk != NULL)
+		tn_wipe(to->cursor, (size_t)(end_of_use(a, to->chunk) - to->cursor));
+}
+
+void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
+	arena_enter(a, "rewind");
+	if (to.arena != a)
+		tn_panic("arena", a->name, "rewind: the checkpoint is of another arena");
+	if (is_stale(a, &to))
+		tn_panic("arena", a->name, "rewind: the checkpoint is stale");
+	check_blocks(a, to.newest, "rewind");
+	arena_sample_peak(a);
+	give_back_large(a, to.large);
+	wipe_since(a, &to);
+	for (tn_arena_chunk *c = a->current; c != to.chunk; c = c->previous) {
+		c->used = c->begin;
+		if (c->previous != NULL)
+			a->before_bytes -= (size_t)(c->previous->used - c->previous->begin);
+	}
+	make_current(a, to.chunk, to.cursor);
+	if (to.chunk != NULL)
+		to.chunk->used = to.cursor;
+	a->newest = to.newest;
+	if (TN_MODE == TN_MODE_DEBUG && to.chunk != NULL && a->reserve_bytes == 0) {
+		give_back_after(a, to.chunk);
+		close_tail(a, to.chunk);
+	}
+	tn_leave(&a->busy);
+}
+
+/* ---- reset and trim ---- */
+
+static size_t used_chunk_bytes(const tn_arena *a) {
+	size_t bytes = 0;
+	for (const tn_arena_chunk *c = a->first; c != NULL; c = c->next) {
+		bytes += c->bytes;
+		if (c == a->current)
+			break;
+	}
+	return bytes;
+}
+
+/* How many bytes of chunks stay at reset: what retain_bytes says, or the recent high-water mark, which
+ * comes down by an eighth of its distance to what was used with every cycle. */
+static size_t bytes_to_keep(tn_arena *a, size_t used) {
+	if (a->retain_bytes != 0)
+		return a->retain_bytes;
+	a->recent_bytes = used >= a->recent_bytes ? used : a->recent_bytes - (a->recent_bytes - used) / 8;
+	return a->recent_bytes;
+}
+
+/* The last chunk that stays when `keep` bytes do; the first always does. */
+static tn_arena_chunk *last_kept(tn_arena_chunk *first, size_t keep) {
+	tn_arena_chunk *chunk = first;
+	size_t bytes = first->bytes;
+	while (chunk->next != NULL && bytes + chunk->next->bytes <= keep) {
+		chunk = chunk->next;
+		bytes += chunk->bytes;
+	}
+	return chunk;
+}
+
+static void forget_blocks(tn_arena *a) {
+	arena_sample_peak(a);
+	give_back_large(a, NULL);
+	tn_checkpoint start = {.chunk = a->first, .cursor = a->first->begin};
+	wipe_since(a, &start);
+	for (tn_arena_chunk *c = a->first; c != NULL; c = c->next)
+		c->used = c->begin;
+	a->before_bytes = 0;
+	a->newest = NULL;
+}
+
+/* Debug: chunks go to the quarantine of the page layer, so that whoever still points into them faults.
+ * The caller's buffer and a range of the system cannot; the first is filled instead. */
+static void renew_chunks(tn_arena *a) {
+	tn_arena_chunk *keep = a->first == &a->buffer || a->reserve_bytes != 0 ? a->first : NULL;
+	if (keep != NULL) {
+		give_back_after(a, keep);
+		make_current(a, keep, keep->begin);
+		if (a->reserve_bytes != 0)
+			shrink_range(a, HEAD_BYTES);
+		return;
+	}
+	give_back_after(a, a->first);
+	give_back_chunk(a, a->first);
+	a->first = NULL;
+	make_current(a, NULL, NULL);
+}
+
+static void reset_slow(tn_arena *a) {
+	arena_enter(a, "reset");
+	check_blocks(a, NULL, "reset");
+	if (a->first != NULL) {
+		size_t used = used_chunk_bytes(a);
+		size_t used_range = (size_t)(a->cursor - (char *)a->first);
+		if (a->current != NULL)
+			a->current->used = a->cursor;
+		forget_blocks(a);
+		make_current(a, a->first, a->first->begin);
+		if (TN_MODE == TN_MODE_DEBUG)
+			renew_chunks(a);
+		else if (a->reserve_bytes != 0)
+			shrink_range(a, bytes_to_keep(a, used_range) + HEAD_BYTES + SELF_BYTES);
+		else
+			give_back_after(a, last_kept(a->first, bytes_to_keep(a, used)));
+	}
+	a->resets++;
+	tn_leave(&a->busy);
+}
+
+void tn_arena_reset(tn_arena *a) {
+	const tn_arena_chunk *first = a->first;
+	bool simple = first != NULL && a->current == first && first->next == NULL && a->large == NULL;
+	if (TN_UNLIKELY(tn_hook_checked() || !simple || a->reserve_bytes != 0)) {
+		reset_slow(a);
+		return;
+	}
+	size_t live = (size_t)(a->cursor - first->begin);
+	if (live > a->peak_bytes)
+		a->peak_bytes = live;
+	a->cursor = first->begin;
+	a->resets++;
+}
+
+size_t tn_arena_trim(tn_arena *a) {
+	arena_enter(a, "trim");
+	size_t bytes = 0;
+	if (a->reserve_bytes != 0 && a->first != NULL)
+		bytes = shrink_range(a, (size_t)(a->cursor - (char *)a->first));
+	else if (a->current != NULL)
+		bytes = give_back_after(a, a->current);
+	tn_leave(&a->busy);
+	return bytes;
+}
+
+/* ---- looking ---- */
+
+static bool within(const char *p, const char *begin, const char *end) {
+	return (uintptr_t)p >= (uintptr_t)begin && (uintptr_t)p < (uintptr_t)end;
+}
+
+bool tn_arena_owns(const tn_arena *a, const void *p) {
+	for (const tn_arena_chunk *c = a->current; c != NULL; c = c->previous)
+		if (within(p, c->begin, end_of_use(a, c)))
+			return true;
+	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next)
+		if (within(p, c->begin, c->used))
+			return true;
+	return false;
+}
+
+/* Address space that a chunk holds. */
+static size_t chunk_reserved(const tn_arena *a, const tn_arena_chunk *c) {
+	if (a->reserve_bytes != 0 && c != a->home)
+		return a->reserve_bytes;
+	bool paged = a->source.acquire == NULL && c->bytes != 0;
+	return paged ? tn_pages_reserved(c->bytes, CHUNK_ALIGN) : c->bytes;
+}
+
+void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
+	size_t live = live_bytes(a);
+	*stats = (tn_stats){.live_bytes = live, .committed_bytes = a->taken_bytes, .refills = a->refills,
+		.resets = a->resets, .peak_bytes = live > a->peak_bytes ? live : a->peak_bytes};
+	memcpy(stats->name, a->name, sizeof stats->name);
+	for (const tn_arena_chunk *c = a->first; c != NULL; c = c->next) {
+		stats->chunk_count++;
+		stats->reserved_bytes += chunk_reserved(a, c);
+		if (c->bytes != 0)
+			stats->cached_bytes += (size_t)(c->limit - end_of_use(a, c));
+	}
+	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next) {
+		stats->chunk_count++;
+		stats->reserved_bytes += chunk_reserved(a, c);
+	}
+	if (a->home != NULL && a->home != a->first) {
+		stats->chunk_count++;
+		stats->reserved_bytes += chunk_reserved(a, a->home);
+	}
+}
+
+static void arena_require(const tn_arena *a, bool holds, const char *what) {
+	if (!holds)
+		tn_panic("arena", a->name, "verify: %s", what);
+}
+
+bool tn_arena_verify(const tn_arena *a) {
+	size_t taken = a->home != NULL && a->home != a->first ? a->home->bytes : 0;
+	size_t before = 0, large = 0;
+	bool behind = a->current == NULL;
+	const tn_arena_chunk *previous = NULL;
+	for (const tn_arena_chunk *c = a->first; c != NULL; previous = c, c = c->next) {
+		arena_require(a, c->previous == previous, "the chain of chunks is broken");
+		arena_require(a, behind || within(end_of_use(a, c), c->begin, c->limit + 1), "a chunk is used beyond its limit");
+		taken += c->bytes;
+		before += behind || c == a->current ? 0 : (size_t)(c->used - c->begin);
+		behind = behind || c == a->current;
+	}
+	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next) {
+		taken += c->bytes;
+		large += (size_t)(c->used - c->begin);
+	}
+	arena_require(a, behind, "the current chunk is not in the chain");
+	arena_require(a, a->current == NULL || a->limit == a->current->limit, "the limit is not the current chunk's");
+	arena_require(a, ((uintptr_t)a->cursor & 7) == 0 && ((uintptr_t)a->limit & 15) == 0, "the cursor is out of line");
+	arena_require(a, taken == a->taken_bytes && taken <= a->limit_bytes, "the bytes taken do not add up");
+	arena_require(a, before == a->before_bytes && large == a->large_bytes, "the bytes used do not add up");
+	check_blocks(a, NULL, "verify");
+	return true;
+}
+
+/* ---- create and destroy ---- */
+
+static bool arena_options_valid(const tn_arena_options *o) {
+	bool sizes = o->chunk_bytes <= SIZE_MAX_SERVED && o->reserve_bytes <= SIZE_MAX_SERVED &&
+				 (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
+	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
+	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
+	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes : o->buffer_bytes == 0;
+	bool range = o->reserve_bytes == 0 || (o->buffer == NULL && o->source == NULL);
+	return sizes && growth && source && buffer && range;
+}
+
+static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
+	if (o->chunk_bytes_max == TN_NONE)
+		return chunk_bytes;
+	size_t most = o->chunk_bytes_max == 0 ? ARENA_CHUNK_BYTES_MAX : tn_round_up(o->chunk_bytes_max, TN_OS_PAGE);
+	return most < chunk_bytes ? chunk_bytes : most;
+}
+
+static void use_buffer(tn_arena *a, char *buffer, size_t bytes) {
+	size_t pad = -(uintptr_t)buffer & 15;
+	char *begin = buffer + (pad < bytes ? pad : bytes);
+	size_t usable = (bytes - (size_t)(begin - buffer)) & ~(size_t)15;
+	/* A buffer without one aligned block's room is passed over. */
+	if (usable == 0)
+		return;
+	a->buffer = (tn_arena_chunk){.begin = begin, .used = begin, .limit = begin + usable};
+	append_chunk(a, &a->buffer);
+	make_current(a, &a->buffer, begin);
+}
+
+static bool set_up(tn_arena *a, const tn_arena_options *options) {
+	static const tn_arena_options defaults;
+	const tn_arena_options *o = options == NULL ? &defaults : options;
+	if (!arena_options_valid(o))
+		return errno = EINVAL, false;
+	size_t chunk_bytes = o->chunk_bytes == 0 ? ARENA_CHUNK_BYTES : tn_round_up(o->chunk_bytes, TN_OS_PAGE);
+	*a = (tn_arena){.state = TN_ALIVE, .chunk_bytes = chunk_bytes, .fixed = o->fixed,
+		.chunk_bytes_max = chunk_bytes_max(o, chunk_bytes),
+		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
+		.retain_bytes = o->retain_bytes == TN_NONE ? 1 : o->retain_bytes,
+		.reserve_bytes = tn_round_up(o->reserve_bytes, TN_OS_PAGE)};
+	if (o->source != NULL)
+		a->source = *o->source;
+	tn_copy_name(a->name, o->name, "arena");
+	return true;
+}
+
+/* A fixed arena with a buffer, even an unusable one, never takes a chunk for blocks. */
+static void exhaust(tn_arena *a) {
+	if (a->fixed && a->current == NULL) {
+		a->buffer = (tn_arena_chunk){.begin = a->name, .used = a->name, .limit = a->name};
+		append_chunk(a, &a->buffer);
+		a->current = &a->buffer;
+	}
+}
+
+bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
+	if (!set_up(a, options))
+		return false;
+	if (a->reserve_bytes != 0) {
+		a->first = reserve_range(a);
+		if (a->first == NULL)
+			return false;
+		make_current(a, a->first, a->first->begin);
+	}
+	if (options != NULL && options->buffer != NULL) {
+		use_buffer(a, options->buffer, options->buffer_bytes);
+		exhaust(a);
+	}
+	return true;
+}
+
+/* The chunk that the arena's own storage is in: the first one, unless blocks begin elsewhere or
+ * (debug) the first is given up at every reset. */
+static tn_arena_chunk *take_home(tn_arena *draft, bool apart) {
+	size_t need = HEAD_BYTES + SELF_BYTES + 16;
+	if (apart)
+		return take_chunk(draft, TN_OS_PAGE, need);
+	tn_arena_chunk *home = draft->reserve_bytes != 0 ? reserve_range(draft) : take_chunk(draft, draft->chunk_bytes, need);
+	if (home != NULL)
+		home->begin = home->used = home->begin + SELF_BYTES;
+	return home;
+}
+
+tn_arena *tn_arena_create(const tn_arena_options *options) {
+	tn_arena draft;
+	if (!set_up(&draft, options))
+		return NULL;
+	bool buffered = options != NULL && options->buffer != NULL;
+	bool apart = buffered || TN_MODE == TN_MODE_DEBUG;
+	tn_arena_chunk *home = take_home(&draft, apart);
+	if (home == NULL)
+		return NULL;
+	tn_arena *a = (tn_arena *)((char *)home + HEAD_BYTES);
+	*a = draft;
+	a->home = home;
+	if (!apart) {
+		a->first = home;
+		make_current(a, home, home->begin);
+	}
+	if (buffered) {
+		use_buffer(a, options->buffer, options->buffer_bytes);
+		exhaust(a);
+	}
+	return a;
+}
+
+static void end_arena(tn_arena *a, const char *operation) {
+	arena_enter(a, operation);
+	check_blocks(a, NULL, operation);
+	tn_arena_chunk *home = a->home;
+	if (a->current != NULL)
+		a->current->used = a->cursor;
+	give_back_large(a, NULL);
+	if (a->first != NULL) {
+		give_back_after(a, a->first);
+		if (a->first == &a->buffer)
+			tn_wipe(a->buffer.begin, (size_t)(a->buffer.used - a->buffer.begin));
+		else if (a->first != home)
+			give_back_chunk(a, a->first);
+	}
+	a->state = TN_DEAD;
+	a->busy = 0;
+	if (home == NULL)
+		return;
+	/* The arena lies in what is given back now. */
+	tn_arena last = *a;
+	give_back_chunk(&last, home);
+}
+
+void tn_arena_destroy(tn_arena *a) {
+	if (a != NULL)
+		end_arena(a, "destroy");
+}
+
+void tn_arena_deinit(tn_arena *a) {
+	if (a != NULL)
+		end_arena(a, "deinit");
+}

@@ -1,0 +1,71 @@
+/* What the allocators share inside the library, most of it what hardened and debug add: those functions
+ * compile to nothing, or are never called, in release. */
+#ifndef TENURE_MODES_H
+#define TENURE_MODES_H
+
+#include <string.h>
+
+#include <tenure/detail/hooks.h>
+
+#include "os.h"
+#include "panic.h"
+
+enum {
+	TN_FILL_FRESH = 0xcd, /* debug: handed out, never written */
+	TN_FILL_DEAD = 0xdd,  /* debug: freed */
+	TN_FILL_FENCE = 0xfd, /* debug: around a block */
+	TN_FENCE_BYTES = 16,
+	TN_ALIVE = 0x7e404e1,
+	TN_DEAD = 0xdead,
+};
+
+/* The address that the calling API function returns to. */
+#define TN_CALLER __builtin_return_address(0)
+
+/* One caller at a time: notes in `busy` who is inside, and panics when somebody was. */
+static inline void tn_enter(uintptr_t *busy, const char *kind, const char *name, const char *operation) {
+	if (TN_MODE == TN_MODE_RELEASE)
+		return;
+	uintptr_t me = TN_MODE == TN_MODE_DEBUG ? tn_os_thread() : 1;
+	uintptr_t other = __atomic_exchange_n(busy, me, __ATOMIC_RELAXED);
+	if (TN_UNLIKELY(other != 0))
+		tn_busy_panic(kind, name, operation, other);
+}
+
+static inline void tn_leave(uintptr_t *busy) {
+	if (TN_MODE != TN_MODE_RELEASE)
+		__atomic_store_n(busy, 0, __ATOMIC_RELAXED);
+}
+
+/* Contents of memory that its user has given up. */
+static inline void tn_wipe(void *p, size_t size) {
+	if (TN_MODE == TN_MODE_HARDENED)
+		memset(p, 0, size);
+	if (TN_MODE == TN_MODE_DEBUG)
+		memset(p, TN_FILL_DEAD, size);
+}
+
+static inline size_t tn_round_up(size_t size, size_t to) {
+	return (size + to - 1) & ~(to - 1);
+}
+
+/* Copies an allocator's name, cut to what fits. */
+static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, const char *none) {
+	const char *from = name == NULL ? none : name;
+	size_t size = 0;
+	while (size < TN_NAME_BYTES && from[size] != '\0')
+		size++;
+	memcpy(to, from, size);
+	to[size] = '\0';
+}
+
+/* The offset of the first byte of [p, p + size) that is not `fill`, or `size`. */
+static inline size_t tn_first_change(const void *p, size_t size, unsigned char fill) {
+	const unsigned char *bytes = p;
+	size_t i = 0;
+	while (i < size && bytes[i] == fill)
+		i++;
+	return i;
+}
+
+#endif

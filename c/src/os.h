@@ -1,0 +1,42 @@
+/* The operating system, as little of it as Tenure needs. One file implements it per platform:
+ * os_posix.c, os_windows.c, os_none.c. Nothing here allocates from malloc except os_none.c. */
+#ifndef TENURE_OS_H
+#define TENURE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of a page: what commit, decommit and protect are rounded to. A constant on every platform that
+ * Tenure supports; larger hardware pages only make decommit less precise. */
+#define TN_OS_PAGE ((size_t)4096)
+
+/* Address space without memory, aligned to `align` (a power of two of pages); NULL with ENOMEM. */
+void *tn_os_reserve(size_t size, size_t align);
+/* Gives address space back that tn_os_reserve returned. */
+void tn_os_release(void *p, size_t size);
+/* Makes pages of a reserved range usable, zeroed when first touched. */
+bool tn_os_commit(void *p, size_t size);
+/* Gives the memory of pages back; they stay usable and read as zero. */
+void tn_os_decommit(void *p, size_t size);
+/* Makes every access to pages fault, and undoes it; false when the system has no more mappings. */
+bool tn_os_protect(void *p, size_t size);
+bool tn_os_unprotect(void *p, size_t size);
+/* Advises huge pages for a range. */
+void tn_os_huge(void *p, size_t size);
+
+/* One process-wide lock, for the page layer; held across fork so that the child finds it free. */
+void tn_os_lock(void);
+void tn_os_unlock(void);
+
+/* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
+bool tn_os_on_thread_exit(void (*at_exit)(void));
+/* The calling thread's number, as the system's tools show it; never 0. */
+uintptr_t tn_os_thread(void);
+
+/* The module that contains a code address and the module's base, for messages; the name may be "". */
+const char *tn_os_module(const void *code, uintptr_t *base);
+/* Writes to standard error, without buffering. */
+void tn_os_write(const char *text, size_t size);
+
+#endif

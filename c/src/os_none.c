@@ -1,0 +1,72 @@
+/* os.h where there is neither mmap nor VirtualAlloc: memory comes from malloc, one thread is assumed,
+ * nothing can be protected or given back in part. */
+#include "os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* malloc's own pointer stands in the word before the aligned block. */
+void *tn_os_reserve(size_t size, size_t align) {
+	if (size > SIZE_MAX - align - sizeof(void *))
+		return errno = ENOMEM, NULL;
+	char *p = calloc(1, size + align + sizeof(void *));
+	if (p == NULL)
+		return errno = ENOMEM, NULL;
+	char *aligned = (char *)(((uintptr_t)p + sizeof(void *) + align - 1) & ~(uintptr_t)(align - 1));
+	((void **)(void *)aligned)[-1] = p;
+	return aligned;
+}
+
+void tn_os_release(void *p, size_t size) {
+	(void)size;
+	free(((void **)p)[-1]);
+}
+
+bool tn_os_commit(void *p, size_t size) {
+	(void)p, (void)size;
+	return true;
+}
+
+void tn_os_decommit(void *p, size_t size) {
+	(void)p, (void)size;
+}
+
+bool tn_os_protect(void *p, size_t size) {
+	(void)p, (void)size;
+	return false;
+}
+
+bool tn_os_unprotect(void *p, size_t size) {
+	(void)p, (void)size;
+	return true;
+}
+
+void tn_os_huge(void *p, size_t size) {
+	(void)p, (void)size;
+}
+
+void tn_os_lock(void) {
+}
+
+void tn_os_unlock(void) {
+}
+
+bool tn_os_on_thread_exit(void (*at_exit)(void)) {
+	(void)at_exit;
+	return true;
+}
+
+uintptr_t tn_os_thread(void) {
+	return 1;
+}
+
+const char *tn_os_module(const void *code, uintptr_t *base) {
+	(void)code;
+	*base = 0;
+	return "";
+}
+
+void tn_os_write(const char *text, size_t size) {
+	fwrite(text, 1, size, stderr);
+}

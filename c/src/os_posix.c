@@ -1,0 +1,131 @@
+/* os.h for POSIX systems. */
+#define _GNU_SOURCE
+#include "os.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+
+void *tn_os_reserve(size_t size, size_t align) {
+	/* One reservation large enough to hold an aligned one, then cut at both ends. */
+	size_t whole = align > TN_OS_PAGE ? size + align : size;
+	if (whole < size)
+		return errno = ENOMEM, NULL;
+	char *p = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return errno = ENOMEM, NULL;
+	if (whole == size)
+		return p;
+	size_t head = (size_t)(-(uintptr_t)p & (align - 1));
+	size_t tail = whole - head - size;
+	if (head != 0)
+		munmap(p, head);
+	if (tail != 0)
+		munmap(p + head + size, tail);
+	return p + head;
+}
+
+void tn_os_release(void *p, size_t size) {
+	munmap(p, size);
+}
+
+bool tn_os_commit(void *p, size_t size) {
+	return mprotect(p, size, PROT_READ | PROT_WRITE) == 0 || (errno = ENOMEM, false);
+}
+
+void tn_os_decommit(void *p, size_t size) {
+	madvise(p, size, MADV_DONTNEED);
+}
+
+bool tn_os_protect(void *p, size_t size) {
+	return mprotect(p, size, PROT_NONE) == 0;
+}
+
+bool tn_os_unprotect(void *p, size_t size) {
+	return mprotect(p, size, PROT_READ | PROT_WRITE) == 0;
+}
+
+void tn_os_huge(void *p, size_t size) {
+#ifdef MADV_HUGEPAGE
+	madvise(p, size, MADV_HUGEPAGE);
+#else
+	(void)p, (void)size;
+#endif
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static _Thread_local uintptr_t thread_number;
+
+static void after_fork_in_child(void) {
+	thread_number = 0;
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void lock_raw(void) {
+	pthread_mutex_lock(&lock);
+}
+
+static void register_fork(void) {
+	pthread_atfork(lock_raw, tn_os_unlock, after_fork_in_child);
+}
+
+void tn_os_lock(void) {
+	pthread_once(&fork_once, register_fork);
+	lock_raw();
+}
+
+void tn_os_unlock(void) {
+	pthread_mutex_unlock(&lock);
+}
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+static bool exit_key_made;
+
+static void call_at_exit(void *at_exit) {
+	((void (*)(void))at_exit)();
+}
+
+static void make_exit_key(void) {
+	exit_key_made = pthread_key_create(&exit_key, call_at_exit) == 0;
+}
+
+bool tn_os_on_thread_exit(void (*at_exit)(void)) {
+	pthread_once(&exit_once, make_exit_key);
+	return exit_key_made && pthread_setspecific(exit_key, (void *)at_exit) == 0;
+}
+
+uintptr_t tn_os_thread(void) {
+	if (thread_number == 0)
+		thread_number = (uintptr_t)syscall(SYS_gettid);
+	return thread_number;
+}
+
+const char *tn_os_module(const void *code, uintptr_t *base) {
+	Dl_info info;
+	if (dladdr(code, &info) == 0 || info.dli_fname == NULL)
+		return *base = 0, "";
+	*base = (uintptr_t)info.dli_fbase;
+	return info.dli_fname;
+}
+
+void tn_os_write(const char *text, size_t size) {
+	while (size > 0) {
+		ssize_t written = write(STDERR_FILENO, text, size);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return;
+		text += written;
+		size -= (size_t)written;
+	}
+}

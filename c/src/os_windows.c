@@ -1,0 +1,108 @@
+/* os.h for Windows. */
+#include "os.h"
+
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <errno.h>
+
+/* VirtualFree releases only what VirtualAlloc returned, so an aligned range cannot be cut from a larger
+ * one: reserve the larger one, note where it lies, release it, and reserve the aligned part at once.
+ * Another thread may take the place in between; then again. */
+void *tn_os_reserve(size_t size, size_t align) {
+	enum { TRIES = 64 };
+	if (size > SIZE_MAX - align)
+		return errno = ENOMEM, NULL;
+	for (int i = 0; i < TRIES; i++) {
+		char *p = VirtualAlloc(NULL, size + align, MEM_RESERVE, PAGE_NOACCESS);
+		if (p == NULL)
+			break;
+		VirtualFree(p, 0, MEM_RELEASE);
+		char *aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
+		p = VirtualAlloc(aligned, size, MEM_RESERVE, PAGE_NOACCESS);
+		if (p != NULL)
+			return p;
+	}
+	return errno = ENOMEM, NULL;
+}
+
+void tn_os_release(void *p, size_t size) {
+	(void)size;
+	VirtualFree(p, 0, MEM_RELEASE);
+}
+
+bool tn_os_commit(void *p, size_t size) {
+	return VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE) != NULL || (errno = ENOMEM, false);
+}
+
+/* Committed anew at once: the layer above counts on the pages staying usable. */
+void tn_os_decommit(void *p, size_t size) {
+	if (VirtualFree(p, size, MEM_DECOMMIT))
+		VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE);
+}
+
+bool tn_os_protect(void *p, size_t size) {
+	DWORD before;
+	return VirtualProtect(p, size, PAGE_NOACCESS, &before) != 0;
+}
+
+bool tn_os_unprotect(void *p, size_t size) {
+	DWORD before;
+	return VirtualProtect(p, size, PAGE_READWRITE, &before) != 0;
+}
+
+/* Large pages are a privilege there, asked for when memory is reserved. */
+void tn_os_huge(void *p, size_t size) {
+	(void)p, (void)size;
+}
+
+static SRWLOCK lock = SRWLOCK_INIT;
+
+void tn_os_lock(void) {
+	AcquireSRWLockExclusive(&lock);
+}
+
+void tn_os_unlock(void) {
+	ReleaseSRWLockExclusive(&lock);
+}
+
+static INIT_ONCE exit_once = INIT_ONCE_STATIC_INIT;
+static DWORD exit_index = FLS_OUT_OF_INDEXES;
+
+static void WINAPI call_at_exit(void *at_exit) {
+	if (at_exit != NULL)
+		((void (*)(void))at_exit)();
+}
+
+static BOOL CALLBACK make_exit_index(INIT_ONCE *once, void *parameter, void **context) {
+	(void)once, (void)parameter, (void)context;
+	exit_index = FlsAlloc(call_at_exit);
+	return TRUE;
+}
+
+bool tn_os_on_thread_exit(void (*at_exit)(void)) {
+	InitOnceExecuteOnce(&exit_once, make_exit_index, NULL, NULL);
+	return exit_index != FLS_OUT_OF_INDEXES && FlsSetValue(exit_index, (void *)at_exit);
+}
+
+uintptr_t tn_os_thread(void) {
+	return GetCurrentThreadId();
+}
+
+const char *tn_os_module(const void *code, uintptr_t *base) {
+	static _Thread_local char path[MAX_PATH];
+	HMODULE module;
+	DWORD flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+	*base = 0;
+	path[0] = '\0';
+	if (GetModuleHandleExA(flags, (const char *)code, &module)) {
+		*base = (uintptr_t)module;
+		GetModuleFileNameA(module, path, MAX_PATH);
+	}
+	return path;
+}
+
+void tn_os_write(const char *text, size_t size) {
+	DWORD written;
+	WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)size, &written, NULL);
+}

@@ -1,0 +1,51 @@
+/* The page layer: chunks of address space for every allocator, and who owns which.
+ *
+ * Chunks are powers of two of pages, aligned to their size. Warm ones (memory already backed) are kept
+ * for the next allocator: a few per thread, more per process, and what nobody has needed lately goes
+ * back to the system. */
+#ifndef TENURE_PAGES_H
+#define TENURE_PAGES_H
+
+#include <tenure/base.h>
+#include <tenure/stats.h>
+
+/* Bounds of the warm cache, bytes. */
+#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)        /* process */
+#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)   /* larger chunks are never kept warm */
+#define TN_PAGES_THREAD_CHUNK_BYTES ((size_t)256 << 10) /* larger ones are not kept by a thread */
+
+/* Takes a chunk of at least `size` bytes, aligned to at least `align`; its contents are undefined.
+ *
+ * size     bytes, more than 0
+ * align    bytes, a power of two
+ * returns  the chunk
+ * fails    NULL with ENOMEM
+ * threads  any
+ * cost     no lock while the thread has a warm chunk of that size, no system call while the process has */
+void *tn_pages_acquire(size_t size, size_t align);
+
+/* Gives a chunk back.
+ *
+ * p, size, align  exactly as acquired
+ * threads         any */
+void tn_pages_release(void *p, size_t size, size_t align);
+
+/* Address space that a chunk of `size` bytes takes up; what it is rounded to. */
+size_t tn_pages_reserved(size_t size, size_t align);
+
+/* The side table: who owns the chunk that begins at `base`. Set by owners that are looked up by
+ * pointer; reads nothing behind `base`, which may be any value.
+ *
+ * fails    (set) false when the table has no room for this address; never when `owner` is NULL
+ * threads  any; for one base, set is ordered by whoever hands the chunk on */
+bool tn_pages_set_owner(void *base, void *owner);
+void *tn_pages_owner(uintptr_t base);
+
+/* Chunks from `source`, or from the page layer where source->acquire is NULL. */
+void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);
+void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align);
+
+/* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
+void tn_pages_stats(tn_stats *stats);
+
+#endif

@@ -1,0 +1,79 @@
+/* Panics. The line is built in a buffer on the stack and written with one write. */
+#include "panic.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os.h"
+
+const char tn_mode_marker = TN_MODE;
+
+/* The same symbol in every mode: two modes in one program are a duplicate definition. It stands beside
+ * the marker, which every user refers to, so that the linker never leaves this object out. */
+TN_API extern const char tn_one_mode_per_program;
+const char tn_one_mode_per_program = TN_MODE;
+
+static _Atomic(tn_panic_hook) hook;
+
+tn_panic_hook tn_on_panic(tn_panic_hook next) {
+	return atomic_exchange(&hook, next);
+}
+
+enum { LINE_BYTES = 512 };
+
+static size_t build_line(char *line, const char *kind, const char *name, const char *format, va_list rest) {
+	int head = name == NULL ? snprintf(line, LINE_BYTES, "tenure: %s: ", kind)
+							: snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
+	size_t size = head < 0 ? 0 : (size_t)head;
+	int tail = vsnprintf(line + size, LINE_BYTES - size, format, rest);
+	size += tail < 0 ? 0 : (size_t)tail;
+	return size < LINE_BYTES - 1 ? size : LINE_BYTES - 2;
+}
+
+static void write_line(char *line, size_t size) {
+	line[size] = '\n';
+	tn_os_write(line, size + 1);
+}
+
+void tn_report(const char *kind, const char *name, const char *format, ...) {
+	char line[LINE_BYTES];
+	va_list rest;
+	va_start(rest, format);
+	size_t size = build_line(line, kind, name, format, rest);
+	va_end(rest);
+	write_line(line, size);
+}
+
+void tn_panic(const char *kind, const char *name, const char *format, ...) {
+	char line[LINE_BYTES];
+	va_list rest;
+	va_start(rest, format);
+	size_t size = build_line(line, kind, name, format, rest);
+	va_end(rest);
+	line[size] = '\0';
+	tn_panic_hook now = atomic_load(&hook);
+	if (now != NULL)
+		now(line);
+	else
+		write_line(line, size);
+	abort();
+}
+
+tn_site_text tn_site(const void *code) {
+	tn_site_text site;
+	uintptr_t base = 0;
+	const char *path = tn_os_module(code, &base);
+	const char *slash = strrchr(path, '/');
+	snprintf(site.text, sizeof site.text, "%.60s+0x%zx", slash == NULL ? path : slash + 1,
+		(size_t)((uintptr_t)code - base));
+	return site;
+}
+
+void tn_busy_panic(const char *kind, const char *name, const char *operation, uintptr_t other) {
+	if (TN_MODE == TN_MODE_DEBUG)
+		tn_panic(kind, name, "%s: thread %zu overlaps a call of thread %zu", operation,
+			(size_t)tn_os_thread(), (size_t)other);
+	tn_panic(kind, name, "%s: overlaps another call", operation);
+}

@@ -1,0 +1,1060 @@
+/* The slab: chunks carved into slots of one size, free slots in array magazines.
+ *
+ *   alloc (inline)        the loaded magazine has a slot: pop
+ *   `- alloc_slow         hardened and debug; else
+ *      `- refill          previous is full: exchange; a full one is listed: load it; else
+ *         `- carve        some fresh slots of a chunk into the loaded magazine
+ *   free (inline)         push
+ *   `- rotate_full        the loaded magazine has become full: previous is empty: exchange; else
+ *                         list previous (its pointers checked) and load an empty one
+ *      `- return_surplus  now and then: chunks that nobody needs go back
+ *
+ * A magazine is an array of 2^k words aligned to its size: word 0 links it in a list, the others hold
+ * pointers. Its storage is in the tail of the chunks, enough for all of their slots, so a free never
+ * allocates; two more lie beside the slab itself. A chunk, aligned to its size:
+ *
+ *   | slot 0 | slot 1 | ... carved up to here ...| | head | bits | debug: records | magazines |
+ *
+ * I1  magazines are full or empty, all but the loaded one; `full` and `empty` list those that are neither
+ *     loaded nor previous.
+ * I2  a chunk's magazines are in circulation exactly while some of its slots are carved. Together with
+ *     the two of the slab they hold every carved slot and two magazines more: while frees are right, a
+ *     full magazine can always be exchanged for an empty one.
+ * I3  in use = carved - free - quarantined, and free = what the magazines hold.
+ * I4  bits: in hardened and debug 1 for a live slot; in release scratch, 1 for a free one during a walk.
+ *
+ * Two magazines in hand, as in Bonwick and Adams 2001, put at least one magazine's worth of calls between
+ * two changes of the lists, whatever the order of calls. */
+#include <tenure/slab.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "modes.h"
+#include "pages.h"
+
+enum {
+	MAGAZINE_WORDS_MIN = 8,
+	MAGAZINE_WORDS_MAX = 128,
+	EXTRA_MAGAZINES = 2,
+	CARVE_BYTES = 4096, /* fresh slots are carved about a page at a time */
+	WORD_BITS = 64,
+};
+#define WORD sizeof(void *)
+#define SLAB_CHUNK_BYTES ((size_t)64 << 10)
+#define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
+#define SLAB_QUARANTINE_BYTES ((size_t)16 << 20)  /* debug: per slab */
+#define GUARDED_BYTES_MAX ((size_t)64 << 20) /* debug: per process, slots with pages of their own */
+
+/* Debug: what is known of a slot, out of its reach. */
+typedef struct slot_record {
+	const void *alloc_site;
+	const void *free_site;
+	struct slot_record *younger; /* the next in the quarantine */
+} slot_record;
+
+/* How slots lie in a chunk: slot i at i * stride + lead. */
+typedef struct shape {
+	size_t stride;
+	size_t lead;
+	size_t count;
+} shape;
+
+typedef struct chunk {
+	struct chunk *next;
+	const shape *shape;
+	char *base;
+	size_t carved; /* slots */
+	size_t free;   /* scratch: slots found in magazines */
+	bool leaving;  /* scratch: about to go back */
+	uint64_t bits[];
+} chunk;
+
+/* Written by whoever calls the slab. */
+typedef struct slab {
+	tn_slab hot;
+	uintptr_t previous; /* a full or an empty magazine */
+	bool previous_full;
+	uintptr_t full;  /* newest first, linked by word 0 */
+	uintptr_t empty;
+	size_t full_count;
+	size_t magazine_slots;
+	size_t carved;
+	size_t quarantined;       /* debug: slots */
+	size_t quarantine_bytes;
+
+	size_t chunk_bytes;
+	size_t head_offset;
+	size_t record_offset;
+	size_t magazine_offset;
+	size_t chunk_magazines;
+	size_t slot_size;
+	shape plain;
+	shape guarded; /* debug: slots with pages of their own; count 0 where that is not done */
+
+	chunk *chunks; /* oldest first */
+	chunk *last;
+	chunk *carving; /* the first chunk with slots still to carve, or NULL */
+	size_t chunk_count;
+	size_t taken_bytes;
+	size_t limit_bytes;
+	size_t retain_chunks;
+	bool (*init)(void *slot, void *ctx);
+	void (*fini)(void *slot, void *ctx);
+	void *ctx;
+	tn_source source;
+
+	size_t freed;         /* by listed magazines, since the last return of chunks */
+	size_t window_freed;  /* the same, since the window of the high-water mark began */
+	size_t window_peak;   /* most slots in use seen in this window, and in the one before */
+	size_t earlier_peak;
+	size_t peak;
+	uint64_t refills;
+	uint64_t resets;
+	slot_record *oldest; /* debug: the quarantine */
+	slot_record *youngest;
+	uintptr_t busy;
+	uint32_t state;
+	char name[TN_NAME_BYTES + 1];
+} slab;
+
+static _Atomic(size_t) guarded_bytes;
+
+static slab *slab_enter(tn_slab *hot, const char *operation) {
+	slab *s = (slab *)hot;
+	if (TN_MODE != TN_MODE_RELEASE && s->state != TN_ALIVE)
+		tn_panic("slab", NULL, "%s: %p is not a live slab", operation, (void *)s);
+	tn_enter(&s->busy, "slab", s->name, operation);
+	return s;
+}
+
+/* ---- magazines ---- */
+
+static uintptr_t loaded(const slab *s) {
+	return s->hot.top & ~s->hot.magazine_mask;
+}
+
+static size_t fill_of_loaded(const slab *s) {
+	return (s->hot.top & s->hot.magazine_mask) / WORD;
+}
+
+static void load_magazine(slab *s, uintptr_t magazine, size_t fill) {
+	s->hot.top = magazine + fill * WORD;
+}
+
+static uintptr_t *link_of(uintptr_t magazine) {
+	return (uintptr_t *)magazine;
+}
+
+static void push_magazine(uintptr_t *list, uintptr_t magazine) {
+	*link_of(magazine) = *list;
+	*list = magazine;
+}
+
+static uintptr_t pop_magazine(uintptr_t *list) {
+	uintptr_t magazine = *list;
+	if (magazine != 0)
+		*list = *link_of(magazine);
+	return magazine;
+}
+
+static void **slots_of(uintptr_t magazine) {
+	return (void **)magazine + 1;
+}
+
+static size_t free_slots(const slab *s) {
+	size_t full = s->full_count + (s->previous_full ? 1 : 0);
+	return full * s->magazine_slots + fill_of_loaded(s);
+}
+
+static size_t in_use(const slab *s) {
+	return s->carved - free_slots(s) - s->quarantined;
+}
+
+/* The two magazines that lie beside the slab, both empty and in hand. */
+static void load_own_magazines(slab *s) {
+	uintptr_t own = (uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1);
+	load_magazine(s, own, 0);
+	s->previous = own + s->hot.magazine_mask + 1;
+	s->previous_full = false;
+	s->full = s->empty = 0;
+	s->full_count = 0;
+}
+
+/* ---- from a pointer to its slot ---- */
+
+static uintptr_t base_of(const slab *s, const void *p) {
+	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
+}
+
+static chunk *chunk_at(const slab *s, uintptr_t base) {
+	return (chunk *)(base + s->head_offset);
+}
+
+static char *slot_at(const chunk *c, size_t index) {
+	return c->base + index * c->shape->stride + c->shape->lead;
+}
+
+static slot_record *record_at(const slab *s, const chunk *c, size_t index) {
+	return (slot_record *)(void *)(c->base + s->record_offset) + index;
+}
+
+/* Debug: what else a pointer is, for the panic that refuses it. */
+static _Noreturn void panic_foreign(const slab *s, const void *p, const char *operation) {
+	for (unsigned bits = 12; TN_MODE == TN_MODE_DEBUG && bits < 48; bits++) {
+		uintptr_t base = (uintptr_t)p & ~(((uintptr_t)1 << bits) - 1);
+		const slab *other = tn_pages_owner(base);
+		if (other == NULL || other->chunk_bytes != (size_t)1 << bits)
+			continue;
+		const chunk *c = chunk_at(other, base);
+		size_t index = ((uintptr_t)p - base) / c->shape->stride;
+		if (index < c->carved)
+			tn_panic("slab", s->name, "%s: %p is not a slot of this slab; it is in slab \"%s\", slot %p",
+				operation, p, other->name, (void *)slot_at(c, index));
+	}
+	tn_panic("slab", s->name, "%s: %p is not a slot of this slab%s", operation, p,
+		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");
+}
+
+/* The chunk and the index of the slot that p points to exactly; panics at anything else. */
+static chunk *slot_of(const slab *s, const void *p, size_t *index, const char *operation) {
+	uintptr_t base = base_of(s, p);
+	if (TN_UNLIKELY(tn_pages_owner(base) != s))
+		panic_foreign(s, p, operation);
+	chunk *c = chunk_at(s, base);
+	size_t offset = (uintptr_t)p - base;
+	*index = offset / c->shape->stride;
+	if (TN_UNLIKELY(*index >= c->carved))
+		panic_foreign(s, p, operation);
+	const char *slot = slot_at(c, *index);
+	if (TN_LIKELY(slot == p))
+		return c;
+	if ((const char *)p < slot || (const char *)p >= slot + s->slot_size)
+		panic_foreign(s, p, operation);
+	if (TN_MODE == TN_MODE_DEBUG)
+		tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s", operation, p,
+			(size_t)((const char *)p - slot), (const void *)slot,
+			tn_site(record_at(s, c, *index)->alloc_site).text);
+	tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
+		(size_t)((const char *)p - slot), (const void *)slot);
+}
+
+static bool bit(const chunk *c, size_t index) {
+	return (c->bits[index / WORD_BITS] >> (index % WORD_BITS) & 1) != 0;
+}
+
+static void set_bit(chunk *c, size_t index, bool to) {
+	uint64_t mask = (uint64_t)1 << (index % WORD_BITS);
+	c->bits[index / WORD_BITS] = to ? c->bits[index / WORD_BITS] | mask : c->bits[index / WORD_BITS] & ~mask;
+}
+
+static void clear_bits(chunk *c) {
+	memset(c->bits, 0, (c->shape->count + WORD_BITS - 1) / WORD_BITS * sizeof c->bits[0]);
+}
+
+/* Release: that the pointers of a magazine lie in chunks of this slab. What is neighbour to one that was
+ * just looked up costs a comparison. */
+static void check_magazine(const slab *s, uintptr_t magazine) {
+	if (TN_MODE != TN_MODE_RELEASE)
+		return;
+	void **slots = slots_of(magazine);
+	uintptr_t known = 0;
+	for (size_t i = 0; i < s->magazine_slots; i++) {
+		uintptr_t base = base_of(s, slots[i]);
+		if (base == known)
+			continue;
+		if (TN_UNLIKELY(tn_pages_owner(base) != s))
+			panic_foreign(s, slots[i], "flush");
+		known = base;
+	}
+}
+
+/* ---- walking the free slots ---- */
+
+/* Calls `visit` with every free slot, newest first. */
+static void each_free(const slab *s, void (*visit)(const slab *s, void *slot, const char *operation),
+	const char *operation) {
+	void **slots = slots_of(loaded(s));
+	for (size_t i = fill_of_loaded(s); i > 0; i--)
+		visit(s, slots[i - 1], operation);
+	uintptr_t magazine = s->previous_full ? s->previous : s->full;
+	bool listed = !s->previous_full;
+	while (magazine != 0) {
+		slots = slots_of(magazine);
+		for (size_t i = s->magazine_slots; i > 0; i--)
+			visit(s, slots[i - 1], operation);
+		magazine = listed ? *link_of(magazine) : s->full;
+		listed = true;
+	}
+}
+
+/* Release: marks a free slot; one that is marked already is free twice. */
+static void mark_free(const slab *s, void *slot, const char *operation) {
+	size_t index;
+	chunk *c = slot_of(s, slot, &index, operation);
+	if (bit(c, index))
+		tn_panic("slab", s->name, "%s: %p is free twice", operation, slot);
+	set_bit(c, index, true);
+}
+
+/* Hardened and debug: a free slot has no live bit. */
+static void expect_free(const slab *s, void *slot, const char *operation) {
+	size_t index;
+	const chunk *c = slot_of(s, slot, &index, operation);
+	if (bit(c, index))
+		tn_panic("slab", s->name, "%s: %p is both free and live", operation, slot);
+}
+
+static void count_free(const slab *s, void *slot, const char *operation) {
+	size_t index;
+	slot_of(s, slot, &index, operation)->free++;
+}
+
+/* Makes the bits tell live from free: is_live is true until the next call that changes the slab. */
+static void find_live(const slab *s, const char *operation) {
+	if (TN_MODE != TN_MODE_RELEASE)
+		return;
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		clear_bits(c);
+	each_free(s, mark_free, operation);
+}
+
+static bool is_live(const chunk *c, size_t index) {
+	return bit(c, index) == (TN_MODE != TN_MODE_RELEASE);
+}
+
+/* ---- chunks ---- */
+
+/* Debug: a slot with pages of its own, so that they can be made to fault. */
+static bool is_guarded(const slab *s, const chunk *c) {
+	return TN_MODE == TN_MODE_DEBUG && c->shape == &s->guarded;
+}
+
+static const shape *choose_shape(slab *s) {
+	if (TN_MODE != TN_MODE_DEBUG || s->guarded.count == 0)
+		return &s->plain;
+	size_t before = atomic_fetch_add_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+	if (before + s->chunk_bytes <= GUARDED_BYTES_MAX)
+		return &s->guarded;
+	atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+	return &s->plain;
+}
+
+static chunk *add_chunk(slab *s) {
+	if (s->limit_bytes - s->taken_bytes < s->chunk_bytes)
+		return errno = ENOMEM, NULL;
+	char *base = tn_chunk_acquire(&s->source, s->chunk_bytes, s->chunk_bytes);
+	if (base == NULL)
+		return NULL;
+	if (!tn_pages_set_owner(base, s)) {
+		tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
+		return NULL;
+	}
+	chunk *c = chunk_at(s, (uintptr_t)base);
+	*c = (chunk){.base = base, .shape = choose_shape(s)};
+	clear_bits(c);
+	if (TN_MODE == TN_MODE_DEBUG)
+		memset(base + s->record_offset, 0, c->shape->count * sizeof(slot_record));
+	if (s->chunks == NULL)
+		s->chunks = c;
+	else
+		s->last->next = c;
+	s->last = c;
+	s->chunk_count++;
+	s->taken_bytes += s->chunk_bytes;
+	return c;
+}
+
+static void take_apart(slab *s, chunk *c) {
+	for (size_t i = 0; s->fini != NULL && i < c->carved; i++)
+		s->fini(slot_at(c, i), s->ctx);
+}
+
+static void release_chunk(slab *s, chunk *c) {
+	char *base = c->base;
+	take_apart(s, c);
+	if (is_guarded(s, c))
+		atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+	if (TN_MODE != TN_MODE_RELEASE)
+		tn_wipe(base, c->carved * c->shape->stride);
+	tn_pages_set_owner(base, NULL);
+	s->chunk_count--;
+	s->taken_bytes -= s->chunk_bytes;
+	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
+}
+
+/* ---- fresh slots ---- */
+
+/* Puts a chunk's magazines into circulation (I2). */
+static void list_magazines(slab *s, const chunk *c) {
+	uintptr_t magazine = (uintptr_t)c->base + s->magazine_offset;
+	for (size_t i = 0; i < s->chunk_magazines; i++)
+		push_magazine(&s->empty, magazine + i * (s->hot.magazine_mask + 1));
+}
+
+static chunk *next_to_carve(slab *s) {
+	chunk *c = s->carving;
+	while (c != NULL && c->carved == c->shape->count)
+		c = c->next;
+	if (c == NULL)
+		c = add_chunk(s);
+	return s->carving = c;
+}
+
+static size_t carve_count(const slab *s, const chunk *c) {
+	size_t count = s->init != NULL ? 1 : CARVE_BYTES / c->shape->stride;
+	size_t left = c->shape->count - c->carved;
+	if (count > s->magazine_slots)
+		count = s->magazine_slots;
+	return count == 0 ? 1 : count > left ? left : count;
+}
+
+/* Fills the loaded magazine, which is empty, with fresh slots, the lowest on top. */
+static bool carve_slots(slab *s) {
+	chunk *c = next_to_carve(s);
+	if (c == NULL)
+		return false;
+	if (s->init != NULL && !s->init(slot_at(c, c->carved), s->ctx))
+		return errno = ENOMEM, false;
+	if (c->carved == 0)
+		list_magazines(s, c);
+	size_t count = carve_count(s, c);
+	void **slots = slots_of(loaded(s));
+	for (size_t i = 0; i < count; i++)
+		slots[count - 1 - i] = slot_at(c, c->carved + i);
+	c->carved += count;
+	s->carved += count;
+	load_magazine(s, loaded(s), count);
+	return true;
+}
+
+static void slab_sample_peak(slab *s) {
+	size_t now = in_use(s);
+	if (now > s->window_peak)
+		s->window_peak = now;
+	if (now > s->peak)
+		s->peak = now;
+}
+
+/* The loaded magazine is empty: sees to it that it is not. */
+static bool refill(slab *s) {
+	slab_sample_peak(s);
+	s->refills++;
+	uintptr_t drained = loaded(s);
+	if (s->previous_full) {
+		load_magazine(s, s->previous, s->magazine_slots);
+		s->previous = drained;
+		s->previous_full = false;
+		return true;
+	}
+	uintptr_t magazine = pop_magazine(&s->full);
+	if (magazine == 0)
+		return carve_slots(s);
+	s->full_count--;
+	push_magazine(&s->empty, s->previous);
+	s->previous = drained;
+	load_magazine(s, magazine, s->magazine_slots);
+	return true;
+}
+
+/* ---- giving chunks back ---- */
+
+static bool in_leaving_chunk(const slab *s, uintptr_t magazine) {
+	uintptr_t own = (uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1);
+	if (magazine - own < TN_OS_PAGE)
+		return false;
+	return chunk_at(s, base_of(s, (void *)magazine))->leaving;
+}
+
+/* The magazines that hold slots, oldest first, linked by word 0; the loaded one is the last. */
+static uintptr_t magazines_in_order(slab *s) {
+	uintptr_t order = 0;
+	push_magazine(&order, loaded(s));
+	if (s->previous_full)
+		push_magazine(&order, s->previous);
+	else
+		push_magazine(&s->empty, s->previous);
+	for (uintptr_t magazine = pop_magazine(&s->full); magazine != 0; magazine = pop_magazine(&s->full))
+		push_magazine(&order, magazine);
+	s->full_count = 0;
+	return order;
+}
+
+/* Drops the slots of leaving chunks from the magazines, whose order and the order within stays. The
+ * writer never overtakes the reader. Returns how many slots stay. */
+static size_t drop_leaving(slab *s, uintptr_t order) {
+	uintptr_t writer = order;
+	size_t written = 0, total = 0;
+	size_t last_fill = fill_of_loaded(s);
+	for (uintptr_t reader = order; reader != 0; reader = *link_of(reader)) {
+		size_t fill = *link_of(reader) == 0 ? last_fill : s->magazine_slots;
+		for (size_t i = 0; i < fill; i++) {
+			void *slot = slots_of(reader)[i];
+			if (chunk_at(s, base_of(s, slot))->leaving)
+				continue;
+			if (written == s->magazine_slots) {
+				writer = *link_of(writer);
+				written = 0;
+			}
+			slots_of(writer)[written++] = slot;
+			total++;
+		}
+	}
+	return total;
+}
+
+/* Takes the magazines of leaving chunks out of circulation and sorts the others: the first ones of
+ * `order` hold `total` slots, the rest is empty. */
+static void redistribute(slab *s, uintptr_t order, size_t total) {
+	uintptr_t used = 0, spare = 0;
+	size_t used_count = (total + s->magazine_slots - 1) / s->magazine_slots;
+	for (size_t i = 0; order != 0; i++)
+		push_magazine(i < used_count ? &used : &spare, pop_magazine(&order));
+	for (uintptr_t magazine = pop_magazine(&s->empty); magazine != 0; magazine = pop_magazine(&s->empty))
+		push_magazine(&spare, magazine);
+	for (uintptr_t magazine = pop_magazine(&spare); magazine != 0; magazine = pop_magazine(&spare))
+		if (!in_leaving_chunk(s, magazine))
+			push_magazine(&s->empty, magazine);
+	/* `used` is newest first now; listing it from the oldest on keeps the order. */
+	for (uintptr_t magazine = pop_magazine(&used); magazine != 0; magazine = pop_magazine(&used))
+		push_magazine(&order, magazine);
+	size_t fill = total - (used_count == 0 ? 0 : used_count - 1) * s->magazine_slots;
+	uintptr_t newest = 0;
+	for (uintptr_t magazine = pop_magazine(&order); magazine != 0; magazine = pop_magazine(&order)) {
+		uintptr_t stays = magazine;
+		if (in_leaving_chunk(s, magazine)) {
+			stays = pop_magazine(&s->empty);
+			memcpy((void *)stays, (void *)magazine, s->hot.magazine_mask + 1);
+		}
+		push_magazine(&s->full, stays);
+		s->full_count++;
+		newest = stays;
+	}
+	s->previous = pop_magazine(&s->empty);
+	s->previous_full = false;
+	/* The newest is loaded unless it is full: then it stays listed and an empty one is. */
+	if (newest == 0 || fill == s->magazine_slots) {
+		load_magazine(s, pop_magazine(&s->empty), 0);
+		return;
+	}
+	s->full_count--;
+	load_magazine(s, pop_magazine(&s->full), fill);
+}
+
+static void unlink_leaving(slab *s) {
+	chunk **at = &s->chunks;
+	chunk *stays = NULL;
+	while (*at != NULL) {
+		chunk *c = *at;
+		if (!c->leaving) {
+			stays = c;
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		s->carved -= c->carved;
+		release_chunk(s, c);
+	}
+	s->last = stays;
+	s->carving = s->chunks;
+}
+
+/* Gives back chunks without a live slot, `most` of them. */
+static size_t return_empty(slab *s, size_t most, const char *operation) {
+	size_t leaving = 0, before = s->taken_bytes;
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		c->free = 0;
+	each_free(s, count_free, operation);
+	for (chunk *c = s->chunks; c != NULL; c = c->next) {
+		c->leaving = c->free == c->carved && leaving < most;
+		leaving += c->leaving;
+	}
+	s->freed = 0;
+	if (leaving == 0)
+		return 0;
+	uintptr_t order = magazines_in_order(s);
+	redistribute(s, order, drop_leaving(s, order));
+	unlink_leaving(s);
+	return before - s->taken_bytes;
+}
+
+/* How many slots the slab keeps chunks for. */
+static size_t slots_to_keep(const slab *s) {
+	size_t now = in_use(s);
+	if (s->retain_chunks == TN_NONE)
+		return now;
+	if (s->retain_chunks != 0)
+		return now + s->retain_chunks * s->plain.count;
+	return s->window_peak > s->earlier_peak ? s->window_peak : s->earlier_peak;
+}
+
+/* Called when a magazine has been listed. Looking costs a walk over the free slots, so it is done at most
+ * once for half as many frees as slots are free. The recent high-water mark is that of this window and
+ * the one before; a window is as many frees as slots are carved. */
+static void return_surplus(slab *s) {
+	s->freed += s->magazine_slots;
+	s->window_freed += s->magazine_slots;
+	size_t keep = slots_to_keep(s) + 2 * s->magazine_slots;
+	if (s->freed >= free_slots(s) / 2 && s->carved > keep && (s->carved - keep) / s->plain.count > 0)
+		return_empty(s, (s->carved - keep) / s->plain.count, "flush");
+	if (s->window_freed >= s->carved) {
+		s->window_freed = 0;
+		s->earlier_peak = s->window_peak;
+		s->window_peak = in_use(s);
+	}
+}
+
+/* ---- alloc and free, without checks ---- */
+
+static void *take_slot(slab *s) {
+	uintptr_t top = s->hot.top;
+	if (TN_UNLIKELY((top & s->hot.magazine_mask) == 0)) {
+		if (!refill(s))
+			return NULL;
+		top = s->hot.top;
+	}
+	s->hot.top = top - WORD;
+	return *(void **)top;
+}
+
+static void rotate(slab *s) {
+	uintptr_t filled = loaded(s);
+	if (!s->previous_full) {
+		load_magazine(s, s->previous, 0);
+		s->previous = filled;
+		s->previous_full = true;
+		return;
+	}
+	check_magazine(s, s->previous);
+	uintptr_t magazine = pop_magazine(&s->empty);
+	if (TN_UNLIKELY(magazine == 0))
+		tn_panic("slab", s->name, "free: more slots were freed than handed out");
+	push_magazine(&s->full, s->previous);
+	s->full_count++;
+	s->previous = filled;
+	load_magazine(s, magazine, 0);
+	return_surplus(s);
+}
+
+static void put_slot(slab *s, void *p) {
+	s->hot.top += WORD;
+	*(void **)s->hot.top = p;
+	if (((s->hot.top + WORD) & s->hot.magazine_mask) == 0)
+		rotate(s);
+}
+
+void tn_slab_rotate_full(tn_slab *hot) {
+	rotate((slab *)hot);
+}
+
+/* ---- hardened and debug: what surrounds alloc and free ---- */
+
+static void check_fences(const slab *s, const chunk *c, size_t index, const char *operation) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	const char *slot = slot_at(c, index);
+	const void *site = record_at(s, c, index)->alloc_site;
+	size_t after = tn_first_change(slot + s->slot_size, TN_FENCE_BYTES, TN_FILL_FENCE);
+	if (after < TN_FENCE_BYTES)
+		tn_panic("slab", s->name, "%s: %p was written past its end, at byte %zu of %zu, allocated at %s", operation,
+			(const void *)slot, s->slot_size + after, s->slot_size, tn_site(site).text);
+	size_t before = tn_first_change(slot - TN_FENCE_BYTES, TN_FENCE_BYTES, TN_FILL_FENCE);
+	if (before < TN_FENCE_BYTES)
+		tn_panic("slab", s->name, "%s: %p was written before its start, at byte -%zu of %zu, allocated at %s",
+			operation, (const void *)slot, TN_FENCE_BYTES - before, s->slot_size, tn_site(site).text);
+}
+
+static void check_all_fences(const slab *s, const char *operation) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	for (const chunk *c = s->chunks; c != NULL; c = c->next)
+		for (size_t i = 0; i < c->carved; i++)
+			if (is_live(c, i))
+				check_fences(s, c, i, operation);
+}
+
+/* Debug: the slot as its next owner gets it. */
+static void dress(const slab *s, const chunk *c, size_t index, const void *site) {
+	char *slot = slot_at(c, index);
+	slot_record *r = record_at(s, c, index);
+	size_t changed = s->slot_size;
+	if (r->free_site != NULL && s->init == NULL)
+		changed = tn_first_change(slot, s->slot_size, TN_FILL_DEAD);
+	if (changed < s->slot_size)
+		tn_panic("slab", s->name, "alloc: %p was written after it was freed, at byte %zu of %zu, freed at %s",
+			(void *)slot, changed, s->slot_size, tn_site(r->free_site).text);
+	*r = (slot_record){.alloc_site = site};
+	memset(slot - TN_FENCE_BYTES, TN_FILL_FENCE, TN_FENCE_BYTES);
+	memset(slot + s->slot_size, TN_FILL_FENCE, TN_FENCE_BYTES);
+	if (s->init == NULL)
+		memset(slot, TN_FILL_FRESH, s->slot_size);
+}
+
+/* The oldest slot in quarantine may be used again. */
+static void evict(slab *s) {
+	slot_record *r = s->oldest;
+	chunk *c = chunk_at(s, base_of(s, r));
+	size_t index = (size_t)(r - record_at(s, c, 0));
+	s->oldest = r->younger;
+	s->quarantined--;
+	s->quarantine_bytes -= c->shape->stride;
+	if (is_guarded(s, c))
+		tn_os_unprotect(c->base + index * c->shape->stride, c->shape->stride);
+	put_slot(s, slot_at(c, index));
+}
+
+static void end_quarantine(slab *s) {
+	while (s->quarantined > 0)
+		evict(s);
+}
+
+static void quarantine_slot(slab *s, chunk *c, size_t index, const void *site) {
+	slot_record *r = record_at(s, c, index);
+	r->free_site = site;
+	r->younger = NULL;
+	if (s->quarantined++ == 0)
+		s->oldest = r;
+	else
+		s->youngest->younger = r;
+	s->youngest = r;
+	s->quarantine_bytes += c->shape->stride;
+	if (is_guarded(s, c))
+		tn_os_protect(c->base + index * c->shape->stride, c->shape->stride);
+	while (s->quarantine_bytes > SLAB_QUARANTINE_BYTES)
+		evict(s);
+}
+
+static void *alloc_checked(slab *s, const void *site) {
+	void *p = take_slot(s);
+	if (p == NULL && s->quarantined > 0) {
+		evict(s);
+		p = take_slot(s);
+	}
+	if (p == NULL || TN_MODE == TN_MODE_RELEASE)
+		return p;
+	size_t index;
+	chunk *c = slot_of(s, p, &index, "alloc");
+	if (bit(c, index))
+		tn_panic("slab", s->name, "alloc: %p is both free and live", p);
+	set_bit(c, index, true);
+	if (TN_MODE == TN_MODE_DEBUG)
+		dress(s, c, index, site);
+	return p;
+}
+
+static void free_checked(slab *s, void *p, const void *site) {
+	if (TN_MODE == TN_MODE_RELEASE) {
+		put_slot(s, p);
+		return;
+	}
+	size_t index;
+	chunk *c = slot_of(s, p, &index, "free");
+	const slot_record *r = record_at(s, c, index);
+	if (!bit(c, index) && TN_MODE == TN_MODE_DEBUG)
+		tn_panic("slab", s->name, "free: %p is free already, allocated at %s, freed at %s", p,
+			tn_site(r->alloc_site).text, tn_site(r->free_site).text);
+	if (!bit(c, index))
+		tn_panic("slab", s->name, "free: %p is free already", p);
+	check_fences(s, c, index, "free");
+	set_bit(c, index, false);
+	if (s->init == NULL)
+		tn_wipe(p, s->slot_size);
+	if (TN_MODE == TN_MODE_DEBUG)
+		quarantine_slot(s, c, index, site);
+	else
+		put_slot(s, p);
+}
+
+void *tn_slab_alloc_slow(tn_slab *hot) {
+	slab *s = slab_enter(hot, "alloc");
+	void *p = alloc_checked(s, TN_CALLER);
+	tn_leave(&s->busy);
+	return p;
+}
+
+void tn_slab_free_slow(tn_slab *hot, void *p) {
+	slab *s = slab_enter(hot, "free");
+	free_checked(s, p, TN_CALLER);
+	tn_leave(&s->busy);
+}
+
+bool tn_slab_alloc_batch(tn_slab *hot, void **slots, size_t count) {
+	slab *s = slab_enter(hot, "alloc_batch");
+	size_t done = 0;
+	while (done < count && (slots[done] = alloc_checked(s, TN_CALLER)) != NULL)
+		done++;
+	bool all = done == count;
+	/* Backwards, so that the slab hands out the same slots in the same order again. */
+	while (!all && done > 0)
+		free_checked(s, slots[--done], TN_CALLER);
+	tn_leave(&s->busy);
+	return all;
+}
+
+void tn_slab_free_batch(tn_slab *hot, void **slots, size_t count) {
+	slab *s = slab_enter(hot, "free_batch");
+	for (size_t i = 0; i < count; i++)
+		if (slots[i] != NULL)
+			free_checked(s, slots[i], TN_CALLER);
+	tn_leave(&s->busy);
+}
+
+/* ---- reset and trim ---- */
+
+static void release_all(slab *s) {
+	for (chunk *c = s->chunks, *next; c != NULL; c = next) {
+		next = c->next;
+		release_chunk(s, c);
+	}
+	s->chunks = s->last = NULL;
+}
+
+static void forget_slots(slab *s, chunk *c) {
+	take_apart(s, c);
+	if (TN_MODE == TN_MODE_HARDENED && s->init == NULL)
+		tn_wipe(c->base, c->carved * c->shape->stride);
+	if (TN_MODE == TN_MODE_HARDENED)
+		clear_bits(c);
+	c->carved = 0;
+}
+
+void tn_slab_reset(tn_slab *hot) {
+	slab *s = slab_enter(hot, "reset");
+	slab_sample_peak(s);
+	end_quarantine(s);
+	check_all_fences(s, "reset");
+	/* In debug, stale pointers fault: the chunks go through the quarantine of the page layer. */
+	if (TN_MODE == TN_MODE_DEBUG)
+		release_all(s);
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		forget_slots(s, c);
+	load_own_magazines(s);
+	s->carving = s->chunks;
+	s->carved = 0;
+	s->resets++;
+	tn_leave(&s->busy);
+}
+
+size_t tn_slab_trim(tn_slab *hot) {
+	slab *s = slab_enter(hot, "trim");
+	end_quarantine(s);
+	size_t bytes = return_empty(s, SIZE_MAX, "trim");
+	tn_leave(&s->busy);
+	return bytes;
+}
+
+/* ---- looking ---- */
+
+size_t tn_slab_in_use(const tn_slab *hot) {
+	return in_use((const slab *)hot);
+}
+
+size_t tn_slab_slot_size(const tn_slab *hot) {
+	return ((const slab *)hot)->slot_size;
+}
+
+bool tn_slab_owns(const tn_slab *hot, const void *p) {
+	const slab *s = (const slab *)hot;
+	uintptr_t base = base_of(s, p);
+	if (tn_pages_owner(base) != s)
+		return false;
+	const chunk *c = chunk_at(s, base);
+	size_t index = ((uintptr_t)p - base) / c->shape->stride;
+	const char *slot = slot_at(c, index);
+	return index < c->carved && (const char *)p >= slot && (const char *)p < slot + s->slot_size;
+}
+
+void tn_slab_each(tn_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx) {
+	slab *s = slab_enter(hot, "each");
+	find_live(s, "each");
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		for (size_t i = 0; i < c->carved; i++)
+			if (is_live(c, i))
+				visit(slot_at(c, i), ctx);
+	tn_leave(&s->busy);
+}
+
+void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
+	const slab *s = (const slab *)hot;
+	size_t live = in_use(s);
+	size_t own = TN_OS_PAGE;
+	*stats = (tn_stats){.live_bytes = live * s->slot_size, .live_count = live, .chunk_count = s->chunk_count,
+		.committed_bytes = s->taken_bytes + own, .reserved_bytes = s->taken_bytes + own,
+		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size, .refills = s->refills,
+		.resets = s->resets};
+	memcpy(stats->name, s->name, sizeof stats->name);
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		c->free = 0;
+	each_free(s, count_free, "stats");
+	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
+		size_t free_here = c->free + c->shape->count - c->carved;
+		stats->cached_bytes += free_here * s->slot_size;
+		stats->partial_count += free_here != 0 && free_here != c->shape->count;
+	}
+}
+
+static void slab_require(const slab *s, bool holds, const char *what) {
+	if (!holds)
+		tn_panic("slab", s->name, "verify: %s", what);
+}
+
+bool tn_slab_verify(const tn_slab *hot) {
+	const slab *s = (const slab *)hot;
+	size_t carved = 0, live = 0, chunks = 0;
+	find_live(s, "verify");
+	if (TN_MODE != TN_MODE_RELEASE)
+		each_free(s, expect_free, "verify");
+	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
+		slab_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
+		slab_require(s, c->carved <= c->shape->count, "a chunk has more slots than room");
+		for (size_t i = 0; i < c->carved; i++)
+			live += is_live(c, i);
+		carved += c->carved;
+		chunks++;
+	}
+	slab_require(s, carved == s->carved && chunks == s->chunk_count, "the slots carved do not add up");
+	slab_require(s, live == in_use(s), "the slots in use do not add up");
+	slab_require(s, s->taken_bytes == chunks * s->chunk_bytes, "the bytes taken do not add up");
+	check_all_fences(s, "verify");
+	return true;
+}
+
+/* ---- create and destroy ---- */
+
+static size_t power_of_two(size_t at_least) {
+	size_t power = 1;
+	while (power < at_least)
+		power *= 2;
+	return power;
+}
+
+/* Lays out a chunk for `count` slots: head, bits, records and magazines from the end backwards. Returns
+ * whether the slots leave room for them. */
+static bool lay_out(slab *s, size_t count, size_t slot_end) {
+	size_t magazine_bytes = s->hot.magazine_mask + 1;
+	size_t bits = (count + WORD_BITS - 1) / WORD_BITS * sizeof(uint64_t);
+	size_t records = TN_MODE == TN_MODE_DEBUG ? count * sizeof(slot_record) : 0;
+	s->chunk_magazines = (count + s->magazine_slots - 1) / s->magazine_slots;
+	size_t magazines = s->chunk_magazines * magazine_bytes;
+	size_t head = sizeof(chunk) + bits;
+	if (magazines + records + head + 64 > s->chunk_bytes)
+		return false;
+	s->magazine_offset = s->chunk_bytes - magazines;
+	s->record_offset = (s->magazine_offset - records) & ~(size_t)15;
+	s->head_offset = (s->record_offset - head) & ~(size_t)15;
+	return slot_end <= s->head_offset;
+}
+
+static void choose_magazines(slab *s) {
+	size_t slots = s->chunk_bytes / (s->plain.stride + WORD);
+	size_t words = power_of_two((slots < MAGAZINE_WORDS_MAX ? slots : MAGAZINE_WORDS_MAX - 1) + 1);
+	words = words < MAGAZINE_WORDS_MIN ? MAGAZINE_WORDS_MIN : words;
+	s->hot.magazine_mask = words * WORD - 1;
+	s->magazine_slots = words - 1;
+}
+
+/* The most slots of the plain shape that a chunk holds; 0 when it is too small for one. */
+static size_t count_slots(slab *s) {
+	size_t low = 0, high = s->chunk_bytes / s->plain.stride;
+	while (low < high) {
+		size_t middle = low + (high - low + 1) / 2;
+		if (lay_out(s, middle, middle * s->plain.stride))
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* Decides chunk size and shapes for slots of slot_size bytes aligned to `align`. */
+static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
+	size_t fence = TN_MODE == TN_MODE_DEBUG ? tn_round_up(TN_FENCE_BYTES, align) : 0;
+	size_t trail = TN_MODE == TN_MODE_DEBUG ? TN_FENCE_BYTES : 0;
+	s->plain = (shape){.lead = fence, .stride = tn_round_up(fence + s->slot_size + trail, align)};
+	s->chunk_bytes = chunk_bytes;
+	do {
+		choose_magazines(s);
+		s->plain.count = count_slots(s);
+	} while (s->plain.count == 0 && s->chunk_bytes < CHUNK_BYTES_MAX && (s->chunk_bytes *= 2) != 0);
+	if (s->plain.count == 0)
+		return false;
+	lay_out(s, s->plain.count, 0);
+	return true;
+}
+
+/* Debug: slots at the end of pages of their own, where memory can be made to fault and nothing bounds
+ * how much there is. */
+static void choose_guarded(slab *s, size_t align) {
+	if (TN_MODE != TN_MODE_DEBUG || s->source.acquire != NULL || s->limit_bytes != TN_NONE || align > TN_OS_PAGE)
+		return;
+	size_t stride = tn_round_up(s->plain.lead + s->slot_size + TN_FENCE_BYTES, TN_OS_PAGE);
+	size_t count = s->head_offset / stride;
+	s->guarded = (shape){.stride = stride, .lead = (stride - TN_FENCE_BYTES - s->slot_size) & ~(align - 1),
+		.count = count < s->plain.count ? count : s->plain.count};
+}
+
+static bool slab_options_valid(size_t size, size_t align, const tn_slab_options *o) {
+	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
+	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && o->chunk_bytes <= CHUNK_BYTES_MAX / 2;
+	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
+	return aligned && sized && source && !(o->fini != NULL && o->init == NULL);
+}
+
+tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
+	static const tn_slab_options defaults;
+	const tn_slab_options *o = options == NULL ? &defaults : options;
+	align = align == 0 ? 16 : align;
+	if (!slab_options_valid(size, align, o))
+		return errno = EINVAL, NULL;
+	slab draft = {.state = TN_ALIVE, .slot_size = tn_round_up(size, align), .init = o->init, .fini = o->fini,
+		.ctx = o->ctx, .limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
+		.retain_chunks = o->retain_chunks};
+	if (o->source != NULL)
+		draft.source = *o->source;
+	size_t chunk_bytes = o->chunk_bytes == 0 ? SLAB_CHUNK_BYTES : o->chunk_bytes;
+	if (!choose_layout(&draft, align, power_of_two(tn_round_up(chunk_bytes, TN_OS_PAGE))))
+		return errno = EINVAL, NULL;
+	choose_guarded(&draft, align);
+	tn_copy_name(draft.name, o->name, "slab");
+	char *own = tn_chunk_acquire(&draft.source, TN_OS_PAGE, TN_OS_PAGE);
+	if (own == NULL)
+		return NULL;
+	_Static_assert(EXTRA_MAGAZINES * MAGAZINE_WORDS_MAX * WORD + sizeof(slab) <= TN_OS_PAGE, "one page");
+	slab *s = (slab *)(void *)(own + EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1));
+	*s = draft;
+	load_own_magazines(s);
+	return &s->hot;
+}
+
+/* Debug: one line for every site that allocated slots which are live now. */
+static void report_live(slab *s) {
+	for (chunk *c = s->chunks; TN_MODE == TN_MODE_DEBUG && c != NULL; c = c->next)
+		for (size_t i = 0; i < c->carved; i++) {
+			if (!is_live(c, i))
+				continue;
+			const void *site = record_at(s, c, i)->alloc_site;
+			size_t count = 0;
+			for (chunk *d = c; d != NULL; d = d->next)
+				for (size_t k = 0; k < d->carved; k++)
+					if (is_live(d, k) && record_at(s, d, k)->alloc_site == site) {
+						set_bit(d, k, false);
+						count++;
+					}
+			tn_report("slab", s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
+				count * s->slot_size, tn_site(site).text);
+		}
+}
+
+void tn_slab_destroy(tn_slab *hot) {
+	if (hot == NULL)
+		return;
+	slab *s = slab_enter(hot, "destroy");
+	end_quarantine(s);
+	check_all_fences(s, "destroy");
+	report_live(s);
+	release_all(s);
+	tn_source source = s->source;
+	char *own = (char *)((uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1));
+	s->state = TN_DEAD;
+	tn_chunk_release(&source, own, TN_OS_PAGE, TN_OS_PAGE);
+}

@@ -1,0 +1,17 @@
+/* The whole library as one translation unit: `cc -Ic/include -c c/src/tenure.c` builds it. File-local
+ * names are unique in this folder so that it can. */
+#if defined(_WIN32)
+#include "os_windows.c"
+#elif defined(__unix__) || defined(__APPLE__)
+#include "os_posix.c"
+#else
+#include "os_none.c"
+#endif
+
+#include "panic.c"
+
+#include "pages.c"
+
+#include "arena.c"
+
+#include "slab.c"
