@@ -25,6 +25,7 @@ PATTERNS = {
     "N": r"(?P<n>\d+)",
     "M": r"(?!(?P=n)\b)\d+",
 }
+SHOWN = 5
 TOKEN = re.compile(r"(\{\w+\}|SITE\(\w+\)|\b(?:SITE|PTR|N|M)\b)")
 
 
@@ -38,7 +39,7 @@ def read_promises(path):
             key = labelled[1]
             promises[key] = labelled[2]
         elif promises:
-            promises[key] += " " + line[2:].strip()
+            promises[key] = f"{promises[key]} {line[2:].strip()}".strip()
     return promises
 
 
@@ -120,7 +121,8 @@ def main():
         wrong = complaint(program, source, arguments, promise, sanitizer)
         if wrong:
             failures += 1
-            print(f"{mode} {' '.join(arguments)}: {wrong}")
+            if failures <= SHOWN:
+                print(f"{mode} {' '.join(arguments)}: {wrong}")
     print(f"{runs - failures} of {runs} runs ended as promised")
     sys.exit(failures != 0)
 
