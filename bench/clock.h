@@ -29,5 +29,10 @@ template <class T> inline void escape(T *&p) {
 	asm volatile("" : "+r"(p) : : "memory");
 }
 
+/* Whatever was written before is in memory, and whatever is read after comes from there. */
+inline void barrier() {
+	asm volatile("" : : : "memory");
+}
+
 }
 #endif

@@ -23,7 +23,7 @@ template <class A> class one_by_one {
 public:
 	void reset(void **slots, size_t count) {
 		for (size_t i = 0; i < count; i++)
-			static_cast<A *>(this)->free(slots[i]);
+			give(*static_cast<A *>(this), slots[i]);
 	}
 	void describe(row &) const {
 	}
