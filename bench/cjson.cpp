@@ -1,18 +1,20 @@
 /* bench/cjson.cpp: libcjson's hooks, the five subjects, and how a heap is aged. */
 #include "cjson.h"
+#include "loaded_malloc.h"
 
 #include <cjson/cJSON.h>
-#include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <tenure/arena.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <new>
 #include <random>
 
 namespace bench {
@@ -50,77 +52,38 @@ static void *counting_malloc(size_t size) {
 	return arena_malloc(size);
 }
 
-/* malloc and free of one library. */
 struct heap {
-	std::string name, version;
-	cJSON_Hooks hooks;
+	const char *name;
+	const malloc_calls &(*load)();
 };
 
-/* Without RTLD_DEEPBIND the library would call glibc's malloc where it means its own; with RTLD_LOCAL
- * nobody else is given its malloc. */
-static void *open_library(const char *file) {
-	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-	if (library == nullptr)
-		std::fprintf(stderr, "cjson: %s is not compared: %s\n", file, dlerror());
-	return library;
+static const malloc_calls &glibc_calls() {
+	static const malloc_calls calls{std::malloc, std::free};
+	return calls;
 }
 
-template <class T> static T function(void *library, const char *name) {
-	void *f = dlsym(library, name);
-	Dl_info info;
-	if (f == nullptr || dladdr(f, &info) == 0 || std::strstr(info.dli_fname, "libc.so") != nullptr) {
-		std::fprintf(stderr, "cjson: %s is not the library's own\n", name);
-		std::exit(1);
-	}
-	return reinterpret_cast<T>(f);
-}
+static const heap heaps[] = {{"glibc", glibc_calls}, {"mimalloc", mimalloc_calls},
+	{"jemalloc", jemalloc_calls}};
 
-static cJSON_Hooks hooks_of(void *library, const char *malloc_name,
-	const char *free_name) {
-	return {function<void *(*)(size_t)>(library, malloc_name),
-		function<void (*)(void *)>(library, free_name)};
-}
-
-static void add_mimalloc(std::vector<heap> &heaps) {
-	void *library = open_library("libmimalloc.so.2");
-	if (library == nullptr)
-		return;
-	int version = function<int (*)()>(library, "mi_version")();
-	std::string text = std::to_string(version / 100) + "." + std::to_string(version / 10 % 10) + "." +
+static std::string mimalloc_version() {
+	int version = mimalloc_library().find<int()>("mi_version")();
+	return std::to_string(version / 100) + "." + std::to_string(version / 10 % 10) + "." +
 		std::to_string(version % 10);
-	heaps.push_back({"mimalloc", text, hooks_of(library, "mi_malloc", "mi_free")});
 }
 
-static void add_jemalloc(std::vector<heap> &heaps) {
-	void *library = open_library("libjemalloc.so.2");
-	if (library == nullptr)
-		return;
+static std::string jemalloc_version() {
+	loaded_library library("libjemalloc.so.2", "libjemalloc2");
 	const char *version = "";
 	size_t size = sizeof version;
-	function<int (*)(const char *, void *, size_t *, void *, size_t)>(library, "mallctl")("version",
-		&version, &size, nullptr, 0);
-	std::string text(version);
-	heaps.push_back({"jemalloc", text.substr(0, text.find('-')), hooks_of(library, "malloc", "free")});
-}
-
-static std::vector<heap> load_heaps() {
-	std::vector<heap> heaps = {{"glibc", gnu_get_libc_version(), {std::malloc, std::free}}};
-	add_mimalloc(heaps);
-	add_jemalloc(heaps);
-	return heaps;
-}
-
-static const std::vector<heap> &heaps() {
-	static const std::vector<heap> loaded = load_heaps();
-	return loaded;
+	library.find<int(const char *, void *, size_t *, void *, size_t)>("mallctl")("version", &version, &size,
+		nullptr, 0);
+	return std::string(version, std::strcspn(version, "-"));
 }
 
 std::string allocator_versions() {
-	std::string text;
-	for (const heap &h : heaps())
-		text += h.name + " " + h.version + ", ";
-	return text + "Tenure " + std::to_string(TN_VERSION_MAJOR) + "." + std::to_string(TN_VERSION_MINOR) +
-		"." + std::to_string(TN_VERSION_PATCH);
+	return std::string("glibc ") + gnu_get_libc_version() + ", mimalloc " + mimalloc_version() +
+		", jemalloc " + jemalloc_version() + ", Tenure " + std::to_string(TN_VERSION_MAJOR) + "." +
+		std::to_string(TN_VERSION_MINOR) + "." + std::to_string(TN_VERSION_PATCH);
 }
 
 /* ---- one parse ---- */
@@ -328,44 +291,53 @@ static size_t random_size(std::mt19937_64 &random) {
 }
 
 /* 600,000 blocks of 16 to 512 bytes, of which 60 % are freed in random order; the others stay. */
-static void age(const cJSON_Hooks &of) {
+static void age(const malloc_calls &of) {
 	std::mt19937_64 random(1);
 	std::vector<char *> blocks(aged_blocks);
 	for (char *&block : blocks) {
-		block = static_cast<char *>(of.malloc_fn(random_size(random)));
+		block = static_cast<char *>(of.alloc(random_size(random)));
 		if (block == nullptr)
 			throw std::bad_alloc();
 		*block = 1;
 	}
 	std::shuffle(blocks.begin(), blocks.end(), random);
 	for (size_t i = 0; i < aged_blocks / 10 * 6; i++)
-		of.free_fn(blocks[i]);
+		of.free(blocks[i]);
 }
 
 static void age_all() {
-	for (const heap &h : heaps())
-		age(h.hooks);
+	for (const heap &h : heaps)
+		age(h.load());
 }
 
 /* ---- the workloads ---- */
 
-template <class make> static subject verified(const std::string &name, const parse_figures &expected,
-	make made) {
-	return {name, [=]() -> std::unique_ptr<contestant> {
-		auto it = made();
-		it->verify(expected, name);
-		return it;
-	}};
+/* The heap that a subject's documents, or the rest of the program beside its documents, live in. */
+static const heap &heap_of(const std::string &subject) {
+	for (const heap &h : heaps)
+		if (subject == h.name)
+			return h;
+	return heaps[0];
+}
+
+static std::unique_ptr<reader> make_reader(const document &d, const parse_figures &expected,
+	const std::string &subject) {
+	if (subject == "tenure-arena")
+		return std::make_unique<arena_reader>(d);
+	if (subject == "floor")
+		return std::make_unique<floor_reader>(d, expected);
+	const malloc_calls &calls = heap_of(subject).load();
+	return std::make_unique<reader>(d, cJSON_Hooks{calls.alloc, calls.free});
 }
 
 static std::vector<subject> subjects(const document &d, const parse_figures &expected) {
 	std::vector<subject> all;
-	for (const heap &h : heaps())
-		all.push_back(verified(h.name, expected,
-			[&d, hooks = h.hooks] { return std::make_unique<reader>(d, hooks); }));
-	all.push_back(verified("tenure-arena", expected, [&d] { return std::make_unique<arena_reader>(d); }));
-	all.push_back(verified("floor", expected,
-		[&d, expected] { return std::make_unique<floor_reader>(d, expected); }));
+	for (const char *name : {"glibc", "mimalloc", "jemalloc", "tenure-arena", "floor"})
+		all.push_back({name, [=, &d] {
+			auto it = make_reader(d, expected, name);
+			it->verify(expected, name);
+			return it;
+		}});
 	return all;
 }
 
@@ -373,11 +345,41 @@ std::vector<workload> cjson_workloads(const document &d, const parse_figures &ex
 	workload fresh;
 	fresh.name = d.label + "-fresh";
 	fresh.subjects = subjects(d, expected);
-	fresh.objects = static_cast<double>(expected.blocks);
 	workload aged = fresh;
 	aged.name = d.label + "-aged";
 	aged.setup = age_all;
 	return {fresh, aged};
+}
+
+static footprint measure_footprint(reader &it, size_t documents) {
+	reset_peak();
+	uint64_t faults = read_process().minor_faults;
+	it.run(1);
+	faults = read_process().minor_faults - faults;
+	it.run(documents - 1);
+	return {peak_resident_bytes(), faults};
+}
+
+footprint cjson_footprint(const document &d, const parse_figures &expected, const std::string &subject,
+	bool aged) {
+	void *page = mmap(nullptr, sizeof(footprint), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		throw std::bad_alloc();
+	auto *answer = new (page) footprint;
+	std::fflush(nullptr);
+	pid_t child = fork();
+	if (child == 0) {
+		if (aged)
+			age(heap_of(subject).load());
+		*answer = measure_footprint(*make_reader(d, expected, subject),
+			std::clamp<size_t>(static_cast<size_t>(0.1 / expected.seconds), 3, 100));
+		_exit(0);
+	}
+	if (child > 0)
+		waitpid(child, nullptr, 0);
+	footprint f = *answer;
+	munmap(page, sizeof(footprint));
+	return f;
 }
 
 std::string read_file(const std::string &path) {

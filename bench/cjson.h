@@ -28,11 +28,20 @@ struct parse_figures {
 /* Parses once, in memory of its own: the process's heap is left as fresh as it was. */
 parse_figures inspect(const document &d);
 
-/* LABEL-fresh and LABEL-aged. The subjects are glibc, those of mimalloc and jemalloc that are installed,
- * tenure-arena and floor; each compares the tree that it builds with `expected` before it is timed. */
+/* LABEL-fresh and LABEL-aged. The subjects are glibc, mimalloc, jemalloc, tenure-arena and floor; each
+ * compares the tree that it builds with `expected` before it is timed. */
 std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected);
 
-/* Name and version of the allocators that cjson_workloads compares, and those that are missing. */
+/* Of a process that parses and drops the document up to 100 times on one subject, and does nothing else
+ * (where the heap is aged: but age it). */
+struct footprint {
+	size_t peak_rss_bytes = 0;
+	uint64_t first_faults = 0; /* page faults of the first document */
+};
+footprint cjson_footprint(const document &d, const parse_figures &expected, const std::string &subject,
+	bool aged);
+
+/* Name and version of the allocators that are compared. */
 std::string allocator_versions();
 
 /* An empty answer and errno when the file cannot be read. */

@@ -82,7 +82,7 @@ static int load(const std::string &path, input &in) {
 
 /* ---- the table ---- */
 
-/* A time with a unit that suits the document: microseconds, or milliseconds from 1 ms. */
+/* A time with a unit that suits the document. */
 struct unit {
 	const char *name;
 	double ns;
@@ -92,16 +92,20 @@ static unit unit_for(double ns) {
 	return ns < 1e3 ? unit{"ns", 1} : ns < 1e6 ? unit{"us", 1e3} : unit{"ms", 1e6};
 }
 
+static int decimals(double value) {
+	return value < 10 ? 2 : value < 100 ? 1 : 0;
+}
+
 static void print_time(const row &r, const char *field, const unit &u) {
 	auto value = r.fields.find(field);
 	if (value == r.fields.end())
-		std::printf(" %8s", "-");
+		std::printf(" %6s", "-");
 	else
-		std::printf(" %8.2f", value->second / u.ns);
+		std::printf(" %6.*f", decimals(value->second / u.ns), value->second / u.ns);
 }
 
-static void print_ratio(const row &r) {
-	auto q = r.ratio.find("glibc");
+static void print_ratio(const row &r, const char *peer) {
+	auto q = r.ratio.find(peer);
 	if (q == r.ratio.end())
 		std::printf("  %-20s", "1");
 	else
@@ -112,34 +116,27 @@ static void print_ratio(const row &r) {
 static void print_share(const row &r) {
 	auto q = r.ratio.find("floor");
 	if (q == r.ratio.end())
-		std::printf(" %8s", "-");
+		std::printf(" %6s", "-");
 	else
-		std::printf(" %6.0f %%", 100 * (1 - 1 / q->second.median));
-}
-
-static void print_memory(const row &r) {
-	std::printf(" %9.2f", r.fields.at("page_faults"));
-	auto peak = r.fields.find("peak_rss_bytes");
-	if (peak == r.fields.end())
-		std::printf(" %9s", "-");
-	else
-		std::printf(" %6.0f KB", peak->second / 1024);
+		std::printf(" %4.0f %%", 100 * (1 - 1 / q->second.median));
 }
 
 static void print_row(const row &r, const unit &u) {
-	std::printf("  %-13s %8.2f", r.subject.c_str(), r.ns_per_op / u.ns);
-	print_ratio(r);
+	std::printf("  %-12s %6.*f", r.subject.c_str(), decimals(r.ns_per_op / u.ns), r.ns_per_op / u.ns);
+	print_ratio(r, "glibc");
 	print_share(r);
 	for (const char *field : {"p50_ns", "p99_ns", "p999_ns", "max_ns"})
 		print_time(r, field, u);
-	print_memory(r);
-	std::printf("\n");
+	std::printf(" %6.0f %6.2f %7.2f\n", r.fields.at("first_page_faults"), r.fields.at("page_faults"),
+		r.fields.at("peak_rss_bytes") / (1 << 20));
 }
 
 static void print_workload(const char *heap, const std::vector<row> &rows) {
 	unit u = unit_for(rows[0].ns_per_op);
-	std::printf("\n  %-13s %5s/doc  %-20s %8s %8s %8s %8s %8s %9s %9s\n", heap, u.name,
-		"of glibc [95 %]", "alloc.", "p50", "p99", "p99.9", "max", "faults", "peak RSS");
+	std::printf("\n  %-12s %6s  %-20s %6s %27s %13s %7s\n", "", "time", "of glibc's", "alloc.",
+		"---- of single documents ---", "page faults", "peak");
+	std::printf("  %-12s %6s  %-20s %6s %6s %6s %6s %6s %6s %6s %7s\n", heap, u.name, "time [95 %]", "share",
+		"p50", "p99", "p99.9", "max", "first", "later", "MiB");
 	for (const row &r : rows)
 		print_row(r, u);
 }
@@ -154,16 +151,15 @@ static void print_document(const input &in) {
 static void print_legend() {
 	std::printf(
 		"\n"
-		"  us/doc     time to parse one document and drop it, the median of all rounds; the five take turns\n"
-		"  of glibc   the quotient of two times of one round: its median over the rounds and 95 %% interval\n"
-		"  alloc.     the allocator's share: the part of the time that the floor does not need. The floor is\n"
-		"             a cursor that moves, unchecked, and drops a document by moving back\n"
-		"  p50...max  of single documents; p99.9 from 1000 documents on\n"
-		"  faults     page faults per document, after the first ones\n"
-		"  peak RSS   what one document adds to the memory of a process of its own (KB are 1024 bytes); in an\n"
-		"             aged heap it may lie in holes that the process pays for already\n"
-		"  aged       600,000 blocks of 16 to 512 bytes, 60 %% of them freed in random order, in each of the\n"
-		"             heaps\n");
+		"time         to parse one document and drop it: the median of all rounds, in which the five take turns\n"
+		"of glibc's   the quotient of two times of the same round: its median and 95 %% interval\n"
+		"alloc. share the part of the time that the floor does not need; the floor moves a cursor, unchecked,\n"
+		"             and drops a document by moving it back. It holds what a colder cache costs the parser\n"
+		"p99.9        from 1000 documents on\n"
+		"page faults  of the first document of a process, and of each one after the warm-up\n"
+		"peak         resident memory of a process that does nothing but this subject, with the aged heap\n"
+		"aged heap    600,000 blocks of 16 to 512 bytes were allocated from each of the three heaps, and 60 %%\n"
+		"             of them freed in random order: harsher than most programs are, so yours lies in between\n");
 }
 
 /* ---- the conclusion ---- */
@@ -177,14 +173,6 @@ static const row *find(const workload_rows &rows, const std::string &subject) {
 	return nullptr;
 }
 
-static void print_arena_ratio(const row &arena, const char *peer) {
-	auto q = arena.ratio.find(peer);
-	if (q == arena.ratio.end())
-		std::printf("  %-20s", "not installed");
-	else
-		std::printf("  %5.3f [%5.3f, %5.3f]", q->second.median, q->second.low, q->second.high);
-}
-
 static void print_arena_ratios(const std::vector<workload_rows> &all) {
 	std::printf("\n%-26s", "the arena's time, of that of");
 	for (const char *peer : peers)
@@ -193,23 +181,18 @@ static void print_arena_ratios(const std::vector<workload_rows> &all) {
 	for (const workload_rows &rows : all) {
 		std::printf("  %-26s", rows[0].workload.c_str());
 		for (const char *peer : peers)
-			print_arena_ratio(*find(rows, "tenure-arena"), peer);
+			print_ratio(*find(rows, "tenure-arena"), peer);
 		std::printf("\n");
 	}
 }
 
-/* The faster of the allocators that a program can have by preloading them, or nothing. */
-static const row *best_preload(const workload_rows &rows) {
-	const row *best = nullptr;
-	for (const char *name : {"mimalloc", "jemalloc"}) {
-		const row *r = find(rows, name);
-		if (r != nullptr && (best == nullptr || r->ns_per_op < best->ns_per_op))
-			best = r;
-	}
-	return best;
+/* The faster of the two that a program can have by preloading them. */
+static const row &best_preload(const workload_rows &rows) {
+	const row &a = *find(rows, "mimalloc"), &b = *find(rows, "jemalloc");
+	return a.ns_per_op <= b.ns_per_op ? a : b;
 }
 
-/* The least and the most of a percentage over all workloads. */
+/* The least and the most of a percentage over some workloads. */
 struct range {
 	double least = 1e9, most = -1e9;
 
@@ -219,70 +202,74 @@ struct range {
 	}
 
 	std::string text() const {
-		std::string low = whole(least), high = whole(most);
+		std::string low = std::to_string(std::lround(least)), high = std::to_string(std::lround(most));
 		return (low == high ? low : low + " to " + high) + " %";
 	}
-
-private:
-	static std::string whole(double percent) {
-		return std::to_string(std::lround(percent));
-	}
 };
 
-/* What each saves, in per cent of the other's time, and where the arena does not. */
-struct verdict {
+/* What is saved, in per cent of the other's time, on one kind of heap. */
+struct savings {
 	range of_glibc, of_preload, preload_of_glibc, above_floor;
-	bool has_preload = false;
-	std::string losses;
 };
 
-static void add_losses(verdict &v, const workload_rows &rows, const row &arena) {
-	for (const auto &[peer, q] : arena.ratio)
-		if (peer != "floor" && q.low > 1) {
-			char text[128];
-			std::snprintf(text, sizeof text, "%s%.1f %% slower than %s at %s", v.losses.empty() ? "" : ", ",
-				100 * (q.median - 1), peer.c_str(), rows[0].workload.c_str());
-			v.losses += text;
-		}
+static savings compare(const std::vector<workload_rows> &all, size_t first) {
+	savings s;
+	for (size_t i = first; i < all.size(); i += 2) {
+		const row &arena = *find(all[i], "tenure-arena"), &preload = best_preload(all[i]);
+		s.of_glibc.add(100 * (1 - arena.ratio.at("glibc").median));
+		s.of_preload.add(100 * (1 - arena.ratio.at(preload.subject).median));
+		s.preload_of_glibc.add(100 * (1 - preload.ratio.at("glibc").median));
+		s.above_floor.add(100 * (arena.ratio.at("floor").median - 1));
+	}
+	return s;
 }
 
-static verdict judge(const std::vector<workload_rows> &all) {
-	verdict v;
+static void add_loss(std::string &losses, const char *format, double amount, const std::string &peer,
+	const std::string &workload) {
+	char text[160];
+	std::snprintf(text, sizeof text, format, amount, peer.c_str(), workload.c_str());
+	losses += (losses.empty() ? "" : ", ") + std::string(text);
+}
+
+/* Where the arena is slower (the whole interval says so), or costs more memory, than an allocator. */
+static std::string losses_of(const std::vector<workload_rows> &all) {
+	std::string losses;
 	for (const workload_rows &rows : all) {
 		const row &arena = *find(rows, "tenure-arena");
-		const row *preload = best_preload(rows);
-		v.of_glibc.add(100 * (1 - arena.ratio.at("glibc").median));
-		v.above_floor.add(100 * (arena.ratio.at("floor").median - 1));
-		if (preload != nullptr) {
-			v.has_preload = true;
-			v.of_preload.add(100 * (1 - arena.ratio.at(preload->subject).median));
-			v.preload_of_glibc.add(100 * (1 - preload->ratio.at("glibc").median));
+		for (const auto &[peer, q] : arena.ratio) {
+			double more = arena.fields.at("peak_rss_bytes") - find(rows, peer)->fields.at("peak_rss_bytes");
+			if (peer != "floor" && q.low > 1)
+				add_loss(losses, "%.1f %% slower than %s (%s)", 100 * (q.median - 1), peer, rows[0].workload);
+			if (peer != "floor" && more > 0.02 * arena.fields.at("peak_rss_bytes"))
+				add_loss(losses, "%.1f MiB more than %s (%s)", more / (1 << 20), peer, rows[0].workload);
 		}
-		add_losses(v, rows, arena);
 	}
-	return v;
+	return losses;
 }
 
 /* Below 5 % a change of the program is not worth its review; that line is drawn by hand. */
-static const char *advice(const verdict &v) {
-	if (!v.has_preload)
-		return "an arena pays here, but without mimalloc or jemalloc beside it this run cannot say how much "
-		       "of that preloading would have given for nothing";
-	if (v.of_preload.most < 5)
+static const char *advice(const savings &fresh, const savings &aged) {
+	if (std::max(fresh.of_preload.most, aged.of_preload.most) < 5)
 		return "preload the better of the two and leave the program as it is";
-	if (v.of_preload.least < 5)
+	if (std::min(fresh.of_preload.least, aged.of_preload.least) < 5)
 		return "preload first, and change the program only where your case is like the better end";
-	return "an arena is worth two hooks and a thread-local pointer where documents die whole";
+	return "an arena is worth its two hooks and its thread-local pointer where documents die whole";
 }
 
-static void print_conclusion(const verdict &v) {
-	std::printf("\nConclusion: an arena per document saves %s of glibc's time", v.of_glibc.text().c_str());
-	if (v.has_preload)
-		std::printf(", and %s of the time of the better of mimalloc and jemalloc, which by itself saves %s "
-			"of glibc's without any change to the program",
-			v.of_preload.text().c_str(), v.preload_of_glibc.text().c_str());
-	std::printf("; the floor is %s below it; so %s. ", v.above_floor.text().c_str(), advice(v));
-	std::printf("It loses in time: %s.\n", v.losses.empty() ? "nowhere in this run" : v.losses.c_str());
+static void print_conclusion(const std::vector<workload_rows> &all) {
+	savings fresh = compare(all, 0), aged = compare(all, 1);
+	range floor = fresh.above_floor;
+	floor.add(aged.above_floor.least);
+	floor.add(aged.above_floor.most);
+	std::string losses = losses_of(all);
+	std::printf("\nConclusion: on a fresh heap an arena per document saves %s of glibc's time, of which %s can "
+		"be had without changing the program, by preloading the better of mimalloc and jemalloc; over that one "
+		"the arena itself saves %s. ", fresh.of_glibc.text().c_str(), fresh.preload_of_glibc.text().c_str(),
+		fresh.of_preload.text().c_str());
+	std::printf("On an aged heap these are %s, %s and %s. It needs %s more time than the floor, which nothing "
+		"beats; so %s. ", aged.of_glibc.text().c_str(), aged.preload_of_glibc.text().c_str(),
+		aged.of_preload.text().c_str(), floor.text().c_str(), advice(fresh, aged));
+	std::printf("It loses: %s.\n", losses.empty() ? "nowhere in this run" : losses.c_str());
 }
 
 /* ---- the run ---- */
@@ -293,18 +280,29 @@ static size_t rounds_for(const bench::parse_figures &f) {
 	return static_cast<size_t>(std::clamp(8 / round, 9.0, 301.0));
 }
 
-static std::vector<workload_rows> measure(const std::vector<input> &inputs) {
+static workload_rows measure(const input &in, const bench::workload &w, bool aged) {
+	workload_rows rows = bench::run_workload(w, {rounds_for(in.figures), ""});
+	if (rows.empty())
+		std::exit(1);
+	for (row &r : rows) {
+		bench::footprint f = bench::cjson_footprint(in.document, in.figures, r.subject, aged);
+		r.fields["peak_rss_bytes"] = static_cast<double>(f.peak_rss_bytes);
+		r.fields["first_page_faults"] = static_cast<double>(f.first_faults);
+	}
+	print_workload(aged ? "aged heap" : "fresh heap", rows);
+	std::fflush(stdout);
+	return rows;
+}
+
+/* For every document its rows on a fresh heap, then those on an aged one. */
+static std::vector<workload_rows> measure_all(const std::vector<input> &inputs) {
 	std::vector<workload_rows> all;
 	for (const input &in : inputs) {
 		print_document(in);
 		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures)) {
 			std::fprintf(stderr, "tenure-demo: %zu of %zu: %s ...\n", all.size() + 1, 2 * inputs.size(),
 				w.name.c_str());
-			all.push_back(bench::run_workload(w, {rounds_for(in.figures), ""}));
-			if (all.back().empty())
-				std::exit(1);
-			print_workload(all.size() % 2 == 1 ? "fresh heap" : "aged heap", all.back());
-			std::fflush(stdout);
+			all.push_back(measure(in, w, all.size() % 2 == 1));
 		}
 	}
 	return all;
@@ -317,10 +315,10 @@ static int run(const std::vector<std::string> &paths) {
 			return code;
 	std::printf("libcjson %s, unmodified, through cJSON_InitHooks, on %s\n", cJSON_Version(),
 		bench::allocator_versions().c_str());
-	std::vector<workload_rows> all = measure(inputs);
+	std::vector<workload_rows> all = measure_all(inputs);
 	print_legend();
 	print_arena_ratios(all);
-	print_conclusion(judge(all));
+	print_conclusion(all);
 	std::vector<row> rows;
 	for (const workload_rows &more : all)
 		rows.insert(rows.end(), more.begin(), more.end());
@@ -330,6 +328,7 @@ static int run(const std::vector<std::string> &paths) {
 }
 
 int main(int argc, char **argv) {
+	bench::reserve_static_tls(argv);
 	bench::require_plain_malloc();
 	if (argc > 2 || (argc == 2 && (argv[1][0] == '-' || argv[1][0] == '\0'))) {
 		std::fprintf(stderr, "usage: tenure-demo [FILE.json]\n");
