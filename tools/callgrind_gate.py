@@ -25,7 +25,7 @@ def run(*command):
 
 
 def build(mode, scratch):
-    """The program and the library as separate objects: nothing is inlined that a user's would not be."""
+    """Program and library as separate objects: nothing is inlined that a user's would not be."""
     program = os.path.join(scratch, mode)
     objects = []
     for source in "c/src/tenure.c", "c/tests/gate/fast_paths.c":

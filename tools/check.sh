@@ -41,8 +41,9 @@ check_valgrind() {
 }
 
 check_model() {
-	plain && TENURE_MODEL_OPS=$model_ops ctest --test-dir "$build/test" --output-on-failure -j 2 -R model \
-		--timeout 3600
+	plain || return
+	export TENURE_MODEL_OPS=$model_ops
+	ctest --test-dir "$build/test" --output-on-failure -j 2 -R model --timeout 3600
 }
 
 # Windows in 64 and 32 bits: the latter also shows what a 32-bit size_t does to the arithmetic.

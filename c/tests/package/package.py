@@ -88,7 +88,8 @@ def check_headers(source, build, scratch):
 
 
 def check_unity(source, build, scratch):
-    plain = ["-I", f"{source}/c/include", "-c", f"{source}/c/src/tenure.c", "-o", f"{scratch}/tenure.o"]
+    plain = ["-I", f"{source}/c/include", "-c", f"{source}/c/src/tenure.c",
+             "-o", f"{scratch}/tenure.o"]
     for compiler in "gcc", "clang":
         for number in MODES.values():
             run(compiler, "-std=c11", "-O2", *STRICT, f"-DTN_MODE={number}", *plain)
