@@ -82,8 +82,9 @@ def check_headers(source, build, scratch):
     for header in headers:
         for compiler in "gcc", "clang":
             for language, standard in LANGUAGES.items():
-                run(compiler, "-x", language, *standard, "-pedantic", *STRICT, "-I", f"{source}/c/include",
-                    "-c", "-o", os.devnull, "-", input=f"#include <{header}>\n")
+                run(compiler, "-x", language, *standard, "-pedantic", *STRICT,
+                    "-I", f"{source}/c/include", "-c", "-o", os.devnull, "-",
+                    input=f"#include <{header}>\n")
     return f"{len(headers)} headers compile alone"
 
 
