@@ -304,7 +304,7 @@ static char *next_chunk(tn_arena *a, size_t size, size_t align) {
 	}
 	char *p = fit(chunk->begin, chunk->limit, size, align, &end);
 	if (p == NULL)
-		return add_large(a, size, align);
+		return a->fixed ? (errno = ENOMEM, NULL) : add_large(a, size, align);
 	if (a->current != NULL) {
 		a->current->used = a->cursor;
 		a->before_bytes += (size_t)(a->cursor - a->current->begin);
@@ -421,7 +421,7 @@ bool tn_arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size) {
 static void *realloc_at(tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align, const void *site) {
 	align = align == 0 ? 16 : align;
 	bool aligned = (align & (align - 1)) == 0 && ((uintptr_t)p & (align - 1)) == 0;
-	if (p != NULL && aligned) {
+	if (p != NULL && aligned && align <= TN_ALIGN_MAX) {
 		check_old_size(a, p, old_size, "realloc");
 		if (resize_at(a, p, old_size, new_size))
 			return p;
@@ -452,7 +452,8 @@ void *tn_arena_copy(tn_arena *a, const void *p, size_t size) {
 static char *print_at(tn_arena *a, const char *format, va_list arguments, const void *site) {
 	va_list again;
 	va_copy(again, arguments);
-	bool direct = a->cursor != NULL && TN_MODE != TN_MODE_DEBUG;
+	/* Not where what is above the cursor counts as wiped or fenced. */
+	bool direct = a->cursor != NULL && TN_MODE == TN_MODE_RELEASE;
 	char *first = direct ? a->cursor : NULL;
 	int length = vsnprintf(first, direct ? (size_t)(a->limit - first) : 0, format, arguments);
 	char *text = NULL;
@@ -478,25 +479,34 @@ char *tn_arena_printf(tn_arena *a, const char *format, ...) {
 
 /* ---- mark and rewind ---- */
 
-tn_checkpoint tn_arena_mark(const tn_arena *a) {
-	return (tn_checkpoint){.arena = a, .chunk = a->current, .large = a->large, .newest = a->newest,
-		.cursor = a->cursor, .resets = a->resets};
+tn_checkpoint tn_arena_mark(tn_arena *a) {
+	arena_enter(a, "mark");
+	tn_checkpoint now = {.arena = a, .chunk = a->current, .large = a->large, .newest = a->newest,
+		.cursor = a->cursor, .resets = a->resets, .depth = ++a->depth};
+	if (TN_MODE == TN_MODE_DEBUG && a->newest != NULL)
+		now.newest_size = ((const block_record *)a->newest)->size;
+	tn_leave(&a->busy);
+	return now;
 }
 
 static bool is_stale(const tn_arena *a, const tn_checkpoint *to) {
-	if (to->resets != a->resets)
+	if (to->resets != a->resets || to->depth > a->depth)
 		return true;
 	const tn_arena_chunk *chunk = a->current;
-	if (chunk == to->chunk && to->cursor > a->cursor)
-		return true;
 	while (chunk != NULL && chunk != to->chunk)
 		chunk = chunk->previous;
-	if (chunk != to->chunk)
-		return true;
 	const tn_arena_chunk *large = a->large;
 	while (large != NULL && large != to->large)
 		large = large->next;
-	return large != to->large;
+	return chunk != to->chunk || large != to->large;
+}
+
+/* Debug: a block that has grown since the mark has its size of then again. */
+static void restore_newest(tn_arena *a, const tn_checkpoint *to) {
+	a->newest = to->newest;
+	block_record *r = to->newest;
+	if (TN_MODE == TN_MODE_DEBUG && r != NULL && r->size > to->newest_size)
+		record_size(r + 1, to->newest_size);
 }
 
 /* Debug: the whole pages of a chunk above the cursor fault from now on, until the chunk is taken anew;
@@ -528,6 +538,9 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 		tn_panic("arena", a->name, "rewind: the checkpoint is stale");
 	check_blocks(a, to.newest, "rewind");
 	arena_sample_peak(a);
+	/* A block that was shrunk past the mark has left the cursor before it. */
+	if (a->current == to.chunk && a->cursor < to.cursor)
+		to.cursor = a->cursor;
 	give_back_large(a, to.large);
 	wipe_since(a, &to);
 	for (tn_arena_chunk *c = a->current; c != to.chunk; c = c->previous) {
@@ -538,7 +551,8 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 	make_current(a, to.chunk, to.cursor);
 	if (to.chunk != NULL)
 		to.chunk->used = to.cursor;
-	a->newest = to.newest;
+	a->depth = to.depth;
+	restore_newest(a, &to);
 	if (TN_MODE == TN_MODE_DEBUG && to.chunk != NULL && a->reserve_bytes == 0) {
 		give_back_after(a, to.chunk);
 		close_tail(a, to.chunk);
@@ -580,9 +594,13 @@ static tn_arena_chunk *last_kept(tn_arena_chunk *first, size_t keep) {
 
 static void forget_blocks(tn_arena *a) {
 	arena_sample_peak(a);
+	if (a->current != NULL)
+		a->current->used = a->cursor;
 	give_back_large(a, NULL);
-	tn_checkpoint start = {.chunk = a->first, .cursor = a->first->begin};
-	wipe_since(a, &start);
+	if (a->first != NULL) {
+		tn_checkpoint start = {.chunk = a->first, .cursor = a->first->begin};
+		wipe_since(a, &start);
+	}
 	for (tn_arena_chunk *c = a->first; c != NULL; c = c->next)
 		c->used = c->begin;
 	a->before_bytes = 0;
@@ -609,12 +627,10 @@ static void renew_chunks(tn_arena *a) {
 static void reset_slow(tn_arena *a) {
 	arena_enter(a, "reset");
 	check_blocks(a, NULL, "reset");
+	size_t used = used_chunk_bytes(a);
+	size_t used_range = (size_t)((uintptr_t)a->cursor - (uintptr_t)a->first);
+	forget_blocks(a);
 	if (a->first != NULL) {
-		size_t used = used_chunk_bytes(a);
-		size_t used_range = (size_t)(a->cursor - (char *)a->first);
-		if (a->current != NULL)
-			a->current->used = a->cursor;
-		forget_blocks(a);
 		make_current(a, a->first, a->first->begin);
 		if (TN_MODE == TN_MODE_DEBUG)
 			renew_chunks(a);
@@ -624,6 +640,7 @@ static void reset_slow(tn_arena *a) {
 			give_back_after(a, last_kept(a->first, bytes_to_keep(a, used)));
 	}
 	a->resets++;
+	a->depth = 0;
 	tn_leave(&a->busy);
 }
 
@@ -638,7 +655,23 @@ void tn_arena_reset(tn_arena *a) {
 	if (live > a->peak_bytes)
 		a->peak_bytes = live;
 	a->cursor = first->begin;
+	a->depth = 0;
 	a->resets++;
+}
+
+/* Whether no block is in the chain and its first chunk is nobody's home. */
+static bool is_idle(const tn_arena *a) {
+	bool empty = a->current == NULL || (a->current == a->first && a->cursor == a->first->begin);
+	return empty && a->first != NULL && a->first->bytes != 0 && a->first != a->home;
+}
+
+static size_t trim_chain(tn_arena *a) {
+	if (!is_idle(a))
+		return give_back_after(a, a->current == NULL ? a->first : a->current);
+	size_t bytes = give_back_after(a, a->first) + give_back_chunk(a, a->first);
+	a->first = NULL;
+	make_current(a, NULL, NULL);
+	return bytes;
 }
 
 size_t tn_arena_trim(tn_arena *a) {
@@ -646,8 +679,8 @@ size_t tn_arena_trim(tn_arena *a) {
 	size_t bytes = 0;
 	if (a->reserve_bytes != 0 && a->first != NULL)
 		bytes = shrink_range(a, (size_t)(a->cursor - (char *)a->first));
-	else if (a->current != NULL)
-		bytes = give_back_after(a, a->current);
+	else if (a->first != NULL)
+		bytes = trim_chain(a);
 	tn_leave(&a->busy);
 	return bytes;
 }
@@ -658,7 +691,12 @@ static bool within(const char *p, const char *begin, const char *end) {
 	return (uintptr_t)p >= (uintptr_t)begin && (uintptr_t)p < (uintptr_t)end;
 }
 
+static void arena_look(const tn_arena *a, const char *operation) {
+	tn_look(&a->busy, "arena", a->name, operation);
+}
+
 bool tn_arena_owns(const tn_arena *a, const void *p) {
+	arena_look(a, "owns");
 	for (const tn_arena_chunk *c = a->current; c != NULL; c = c->previous)
 		if (within(p, c->begin, end_of_use(a, c)))
 			return true;
@@ -670,13 +708,14 @@ bool tn_arena_owns(const tn_arena *a, const void *p) {
 
 /* Address space that a chunk holds. */
 static size_t chunk_reserved(const tn_arena *a, const tn_arena_chunk *c) {
-	if (a->reserve_bytes != 0 && c != a->home)
+	if (a->reserve_bytes != 0 && c == a->first)
 		return a->reserve_bytes;
 	bool paged = a->source.acquire == NULL && c->bytes != 0;
 	return paged ? tn_pages_reserved(c->bytes, CHUNK_ALIGN) : c->bytes;
 }
 
 void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
+	arena_look(a, "stats");
 	size_t live = live_bytes(a);
 	*stats = (tn_stats){.live_bytes = live, .committed_bytes = a->taken_bytes, .refills = a->refills,
 		.resets = a->resets, .peak_bytes = live > a->peak_bytes ? live : a->peak_bytes};
@@ -703,13 +742,15 @@ static void arena_require(const tn_arena *a, bool holds, const char *what) {
 }
 
 bool tn_arena_verify(const tn_arena *a) {
+	arena_look(a, "verify");
 	size_t taken = a->home != NULL && a->home != a->first ? a->home->bytes : 0;
 	size_t before = 0, large = 0;
 	bool behind = a->current == NULL;
 	const tn_arena_chunk *previous = NULL;
 	for (const tn_arena_chunk *c = a->first; c != NULL; previous = c, c = c->next) {
 		arena_require(a, c->previous == previous, "the chain of chunks is broken");
-		arena_require(a, behind || within(end_of_use(a, c), c->begin, c->limit + 1), "a chunk is used beyond its limit");
+		const char *use = end_of_use(a, c);
+		arena_require(a, behind || use == c->limit || within(use, c->begin, c->limit), "a chunk is used beyond its limit");
 		taken += c->bytes;
 		before += behind || c == a->current ? 0 : (size_t)(c->used - c->begin);
 		behind = behind || c == a->current;
@@ -777,11 +818,10 @@ static bool set_up(tn_arena *a, const tn_arena_options *options) {
 
 /* A fixed arena with a buffer, even an unusable one, never takes a chunk for blocks. */
 static void exhaust(tn_arena *a) {
-	if (a->fixed && a->current == NULL) {
-		a->buffer = (tn_arena_chunk){.begin = a->name, .used = a->name, .limit = a->name};
-		append_chunk(a, &a->buffer);
-		a->current = &a->buffer;
-	}
+	if (!a->fixed || a->current != NULL)
+		return;
+	append_chunk(a, &a->buffer);
+	a->current = &a->buffer;
 }
 
 bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {

@@ -22,12 +22,25 @@ enum {
 /* The address that the calling API function returns to. */
 #define TN_CALLER __builtin_return_address(0)
 
-/* One caller at a time: notes in `busy` who is inside, and panics when somebody was. */
-static inline void tn_enter(uintptr_t *busy, const char *kind, const char *name, const char *operation) {
+/* For a call that only reads: panics when somebody is inside. */
+static inline void tn_look(const uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
-	uintptr_t me = TN_MODE == TN_MODE_DEBUG ? tn_os_thread() : 1;
-	uintptr_t other = __atomic_exchange_n(busy, me, __ATOMIC_RELAXED);
+	uintptr_t other = __atomic_load_n(busy, __ATOMIC_RELAXED);
+	if (TN_UNLIKELY(other != 0))
+		tn_busy_panic(kind, name, operation, other);
+}
+
+/* One caller at a time: notes in `busy` who is inside, and panics when somebody was. Debug sees every
+ * overlap; hardened, without an atomic exchange, nearly every one. */
+static inline void tn_enter(uintptr_t *busy, const char *kind, const char *name, const char *operation) {
+	if (TN_MODE == TN_MODE_HARDENED) {
+		tn_look(busy, kind, name, operation);
+		__atomic_store_n(busy, 1, __ATOMIC_RELAXED);
+	}
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	uintptr_t other = __atomic_exchange_n(busy, tn_os_thread(), __ATOMIC_RELAXED);
 	if (TN_UNLIKELY(other != 0))
 		tn_busy_panic(kind, name, operation, other);
 }

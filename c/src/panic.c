@@ -12,7 +12,7 @@ const char tn_mode_marker = TN_MODE;
 
 /* The same symbol in every mode: two modes in one program are a duplicate definition. It stands beside
  * the marker, which every user refers to, so that the linker never leaves this object out. */
-TN_API extern const char tn_one_mode_per_program;
+extern const char tn_one_mode_per_program;
 const char tn_one_mode_per_program = TN_MODE;
 
 static _Atomic(tn_panic_hook) hook;

@@ -4,10 +4,11 @@
  *   `- alloc_slow         hardened and debug; else
  *      `- refill          previous is full: exchange; a full one is listed: load it; else
  *         `- carve        some fresh slots of a chunk into the loaded magazine
- *   free (inline)         push
- *   `- rotate_full        the loaded magazine has become full: previous is empty: exchange; else
- *                         list previous (its pointers checked) and load an empty one
- *      `- return_surplus  now and then: chunks that nobody needs go back
+ *   free (inline)         the loaded magazine has room: push
+ *   `- free_slow          hardened and debug; else
+ *      `- rotate          previous is empty: exchange; else list previous (its pointers checked) and
+ *                         load an empty one
+ *         `- return_surplus  now and then: chunks that nobody needs go back
  *
  * A magazine is an array of 2^k words aligned to its size: word 0 links it in a list, the others hold
  * pointers. Its storage is in the tail of the chunks, enough for all of their slots, so a free never
@@ -58,6 +59,7 @@ typedef struct shape {
 	size_t stride;
 	size_t lead;
 	size_t count;
+	uint64_t reciprocal; /* 2^32 / stride, rounded up; 0 where that is not exact for every offset */
 } shape;
 
 typedef struct chunk {
@@ -187,6 +189,14 @@ static uintptr_t base_of(const slab *s, const void *p) {
 	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
 }
 
+/* offset / stride without a division. Exact: the reciprocal is too large by less than stride / 2^32, so
+ * the product by less than offset * stride / 2^32, which reciprocal_of keeps below 1. */
+static size_t index_at(const shape *shape, size_t offset) {
+	if (TN_UNLIKELY(shape->reciprocal == 0))
+		return offset / shape->stride;
+	return (size_t)(offset * shape->reciprocal >> 32);
+}
+
 static chunk *chunk_at(const slab *s, uintptr_t base) {
 	return (chunk *)(base + s->head_offset);
 }
@@ -207,7 +217,7 @@ static _Noreturn void panic_foreign(const slab *s, const void *p, const char *op
 		if (other == NULL || other->chunk_bytes != (size_t)1 << bits)
 			continue;
 		const chunk *c = chunk_at(other, base);
-		size_t index = ((uintptr_t)p - base) / c->shape->stride;
+		size_t index = index_at(c->shape, (uintptr_t)p - base);
 		if (index < c->carved)
 			tn_panic("slab", s->name, "%s: %p is not a slot of this slab; it is in slab \"%s\", slot %p",
 				operation, p, other->name, (void *)slot_at(c, index));
@@ -223,7 +233,7 @@ static chunk *slot_of(const slab *s, const void *p, size_t *index, const char *o
 		panic_foreign(s, p, operation);
 	chunk *c = chunk_at(s, base);
 	size_t offset = (uintptr_t)p - base;
-	*index = offset / c->shape->stride;
+	*index = index_at(c->shape, offset);
 	if (TN_UNLIKELY(*index >= c->carved))
 		panic_foreign(s, p, operation);
 	const char *slot = slot_at(c, *index);
@@ -617,6 +627,7 @@ static void *take_slot(slab *s) {
 	return *(void **)top;
 }
 
+/* The loaded magazine is full: sees to it that it is not. */
 static void rotate(slab *s) {
 	uintptr_t filled = loaded(s);
 	if (!s->previous_full) {
@@ -637,14 +648,10 @@ static void rotate(slab *s) {
 }
 
 static void put_slot(slab *s, void *p) {
+	if (TN_UNLIKELY(((s->hot.top + WORD) & s->hot.magazine_mask) == 0))
+		rotate(s);
 	s->hot.top += WORD;
 	*(void **)s->hot.top = p;
-	if (((s->hot.top + WORD) & s->hot.magazine_mask) == 0)
-		rotate(s);
-}
-
-void tn_slab_rotate_full(tn_slab *hot) {
-	rotate((slab *)hot);
 }
 
 /* ---- hardened and debug: what surrounds alloc and free ---- */
@@ -773,6 +780,8 @@ void *tn_slab_alloc_slow(tn_slab *hot) {
 }
 
 void tn_slab_free_slow(tn_slab *hot, void *p) {
+	if (p == NULL)
+		return;
 	slab *s = slab_enter(hot, "free");
 	free_checked(s, p, TN_CALLER);
 	tn_leave(&s->busy);
@@ -845,8 +854,14 @@ size_t tn_slab_trim(tn_slab *hot) {
 
 /* ---- looking ---- */
 
+static void slab_look(const slab *s, const char *operation) {
+	tn_look(&s->busy, "slab", s->name, operation);
+}
+
 size_t tn_slab_in_use(const tn_slab *hot) {
-	return in_use((const slab *)hot);
+	const slab *s = (const slab *)hot;
+	slab_look(s, "in_use");
+	return in_use(s);
 }
 
 size_t tn_slab_slot_size(const tn_slab *hot) {
@@ -859,7 +874,7 @@ bool tn_slab_owns(const tn_slab *hot, const void *p) {
 	if (tn_pages_owner(base) != s)
 		return false;
 	const chunk *c = chunk_at(s, base);
-	size_t index = ((uintptr_t)p - base) / c->shape->stride;
+	size_t index = index_at(c->shape, (uintptr_t)p - base);
 	const char *slot = slot_at(c, index);
 	return index < c->carved && (const char *)p >= slot && (const char *)p < slot + s->slot_size;
 }
@@ -876,6 +891,7 @@ void tn_slab_each(tn_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx)
 
 void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	const slab *s = (const slab *)hot;
+	slab_look(s, "stats");
 	size_t live = in_use(s);
 	size_t own = TN_OS_PAGE;
 	*stats = (tn_stats){.live_bytes = live * s->slot_size, .live_count = live, .chunk_count = s->chunk_count,
@@ -901,6 +917,7 @@ static void slab_require(const slab *s, bool holds, const char *what) {
 bool tn_slab_verify(const tn_slab *hot) {
 	const slab *s = (const slab *)hot;
 	size_t carved = 0, live = 0, chunks = 0;
+	slab_look(s, "verify");
 	find_live(s, "verify");
 	if (TN_MODE != TN_MODE_RELEASE)
 		each_free(s, expect_free, "verify");
@@ -966,6 +983,11 @@ static size_t count_slots(slab *s) {
 	return low;
 }
 
+static uint64_t reciprocal_of(size_t stride, size_t chunk_bytes) {
+	uint64_t range = (uint64_t)1 << 32;
+	return chunk_bytes < range / stride ? (range + stride - 1) / stride : 0;
+}
+
 /* Decides chunk size and shapes for slots of slot_size bytes aligned to `align`. */
 static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
 	size_t fence = TN_MODE == TN_MODE_DEBUG ? tn_round_up(TN_FENCE_BYTES, align) : 0;
@@ -979,6 +1001,7 @@ static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
 	if (s->plain.count == 0)
 		return false;
 	lay_out(s, s->plain.count, 0);
+	s->plain.reciprocal = reciprocal_of(s->plain.stride, s->chunk_bytes);
 	return true;
 }
 
@@ -990,7 +1013,8 @@ static void choose_guarded(slab *s, size_t align) {
 	size_t stride = tn_round_up(s->plain.lead + s->slot_size + TN_FENCE_BYTES, TN_OS_PAGE);
 	size_t count = s->head_offset / stride;
 	s->guarded = (shape){.stride = stride, .lead = (stride - TN_FENCE_BYTES - s->slot_size) & ~(align - 1),
-		.count = count < s->plain.count ? count : s->plain.count};
+		.count = count < s->plain.count ? count : s->plain.count,
+		.reciprocal = reciprocal_of(stride, s->chunk_bytes)};
 }
 
 static bool slab_options_valid(size_t size, size_t align, const tn_slab_options *o) {

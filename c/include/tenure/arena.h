@@ -67,7 +67,8 @@ typedef struct tn_arena {
 	size_t reserve_bytes;
 	tn_source source;
 	uint64_t refills;
-	uint64_t resets;     /* a checkpoint remembers it */
+	uint64_t resets;     /* a checkpoint remembers it, and its depth */
+	uint64_t depth;      /* marks taken since the reset and not rewound past */
 	void *newest;        /* debug: the record of the newest block */
 	uintptr_t busy;      /* hardened and debug: who is inside a call, or 0 */
 	uint32_t state;
@@ -82,8 +83,10 @@ typedef struct tn_checkpoint {
 	tn_arena_chunk *chunk;
 	tn_arena_chunk *large;
 	void *newest;
+	size_t newest_size;
 	char *cursor;
 	uint64_t resets;
+	uint64_t depth;
 } tn_checkpoint;
 
 /* Ends the arena and everything allocated from it. Live blocks are no error: that is its purpose.
@@ -133,7 +136,7 @@ TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
  * threads  one at a time
  * cost     a bump: about ten instructions inlined; the slow path takes a chunk
  * cites    Hanson 1990, "Fast allocation and deallocation of memory based on object lifetimes" */
-static inline void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
+TN_INLINE void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
 	align = align == 0 ? 16 : align;
 	/* A block takes at least 16 bytes: then the cursor tells whether it is the last one, whichever of
 	 * the two roundings it had (arena.c, I2). */
@@ -194,14 +197,15 @@ TN_API char *tn_arena_printf(tn_arena *a, const char *format, ...) TN_SYMBOL(tn_
 
 /* Remembers the current position.
  *
+ * returns  the checkpoint, valid until a reset or a rewind to an earlier one
  * threads  one at a time
  * cost     O(1) */
-TN_API tn_checkpoint tn_arena_mark(const tn_arena *a) TN_SYMBOL(tn_arena_mark);
+TN_API tn_checkpoint tn_arena_mark(tn_arena *a) TN_SYMBOL(tn_arena_mark);
 
 /* Forgets all that was allocated since the mark; chunks stay warm, blocks with a chunk of their own go
- * back. A checkpoint may be used again; one that lies past a rewind, or before a reset, is stale.
+ * back. A block that has grown in place since has its size of then again. The checkpoint stays valid.
  *
- * checkpoint  from tn_arena_mark of the same arena since its last reset; anything else is misuse
+ * checkpoint  a valid one of this arena; anything else is misuse
  * threads     one at a time
  * cost        O(chunks since the mark) */
 TN_API void tn_arena_rewind(tn_arena *a, tn_checkpoint checkpoint) TN_SYMBOL(tn_arena_rewind);
@@ -241,7 +245,7 @@ TN_API void tn_arena_stats(const tn_arena *a, tn_stats *stats) TN_SYMBOL(tn_aren
 TN_API bool tn_arena_verify(const tn_arena *a) TN_SYMBOL(tn_arena_verify);
 
 /* Not API: alloc for TN_NEW and TN_NEW_ARRAY, zeroed, the product checked. */
-static inline void *tn_arena_alloc_zeroed(tn_arena *a, size_t count, size_t size, size_t align) {
+TN_INLINE void *tn_arena_alloc_zeroed(tn_arena *a, size_t count, size_t size, size_t align) {
 	if (TN_UNLIKELY(size != 0 && count > (size_t)PTRDIFF_MAX / size))
 		return tn_arena_alloc_slow(a, SIZE_MAX, align);
 	void *p = tn_arena_alloc(a, count * size, align);

@@ -67,7 +67,6 @@ TN_API tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options 
 /* Not API: the parts of alloc and free that change magazines, carve and check. */
 TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
 TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
-TN_API void tn_slab_rotate_full(tn_slab *s) TN_SYMBOL(tn_slab_rotate_full);
 
 /* Takes a slot: the one freed last, else a fresh one.
  *
@@ -75,12 +74,13 @@ TN_API void tn_slab_rotate_full(tn_slab *s) TN_SYMBOL(tn_slab_rotate_full);
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails
  * threads  one at a time
  * cost     a handful of instructions inlined; one call in a magazine's worth is a function call */
-static inline void *tn_slab_alloc(tn_slab *s) {
+TN_INLINE void *tn_slab_alloc(tn_slab *s) {
 	uintptr_t top = s->top;
 	if (TN_UNLIKELY(tn_hook_checked() || (top & s->magazine_mask) == 0))
 		return tn_slab_alloc_slow(s);
+	void *p = *(void **)top;
 	s->top = top - sizeof(void *);
-	return *(void **)top;
+	return p;
 }
 
 /* Gives a slot back. Its contents stay as they are in release, are wiped in hardened and poisoned in
@@ -89,21 +89,17 @@ static inline void *tn_slab_alloc(tn_slab *s) {
  * p        a live slot of this slab; NULL is a no-op
  * threads  one at a time
  * cost     as alloc; does not touch the slot */
-static inline void tn_slab_free(tn_slab *s, void *p) {
-	if (TN_UNLIKELY(p == NULL))
-		return;
-	if (TN_UNLIKELY(tn_hook_checked())) {
+TN_INLINE void tn_slab_free(tn_slab *s, void *p) {
+	uintptr_t top = s->top + sizeof(void *);
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || (top & s->magazine_mask) == 0)) {
 		tn_slab_free_slow(s, p);
 		return;
 	}
-	uintptr_t top = s->top + sizeof(void *);
 	/* Where objects are freed in the reverse order of their allocation the word is there already, and
 	 * leaving it alone takes a store out of the chain from this free to the next alloc. */
 	if (*(void **)top != p)
 		*(void **)top = p;
 	s->top = top;
-	if (TN_UNLIKELY(((top + sizeof(void *)) & s->magazine_mask) == 0))
-		tn_slab_rotate_full(s);
 }
 
 /* Takes `count` slots, or none.

@@ -6,7 +6,7 @@
 
 /* Whether every call must go through the library, where hardened and debug keep their checks. A
  * constant, so that in release the test is gone. */
-static inline bool tn_hook_checked(void) {
+TN_INLINE bool tn_hook_checked(void) {
 	return TN_MODE != TN_MODE_RELEASE;
 }
 

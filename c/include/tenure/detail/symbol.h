@@ -26,7 +26,7 @@
 #define TN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TN_COLD __attribute__((noinline, cold))
-#define TN_NOINLINE __attribute__((noinline))
+#define TN_INLINE static inline __attribute__((always_inline))
 #define TN_USED __attribute__((used))
 #if defined(__MINGW32__) && !defined(__clang__)
 #define TN_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
@@ -39,7 +39,7 @@
 #define TN_LIKELY(x) (x)
 #define TN_UNLIKELY(x) (x)
 #define TN_COLD
-#define TN_NOINLINE
+#define TN_INLINE static inline
 #define TN_USED
 #define TN_PRINTF(text, first)
 #endif
