@@ -1,0 +1,1342 @@
+// arena.h, contract by contract.
+#include "allocators.h"
+#include "ledger.h"
+#include "process.h"
+
+#include <algorithm>
+#include <clocale>
+#include <set>
+
+namespace {
+
+constexpr size_t default_chunk = 64 * kib;
+constexpr size_t default_chunk_max = 2 * mib;
+
+tn_arena_options with_source(const ledger &books) {
+	tn_arena_options options = {};
+	options.source = books.source();
+	return options;
+}
+
+// Blocks of `size` until `total` bytes were asked for, each written to.
+void allocate_total(tn_arena *a, size_t total, size_t size) {
+	for (size_t done = 0; done < total; done += size) {
+		void *p = tn_arena_alloc(a, size, 16);
+		ASSERT_NE(p, nullptr);
+		std::memset(p, 0x11, size);
+	}
+}
+
+// Bytes in blocks of 64 until the arena says no.
+size_t exhaust(tn_arena *a) {
+	size_t total = 0;
+	while (char *p = static_cast<char *>(tn_arena_alloc(a, 64, 16))) {
+		p[0] = p[63] = 1;
+		total += 64;
+	}
+	return total;
+}
+
+// Creation and options.
+
+TEST(arena, starts_empty) {
+	arena_owner a = make_arena();
+	ASSERT_NE(a, nullptr);
+	tn_stats stats = stats_of(a.get());
+	EXPECT_STREQ(stats.name, "arena");
+	EXPECT_EQ(stats.live_bytes, 0u);
+	EXPECT_EQ(stats.live_count, 0u);
+	EXPECT_EQ(stats.partial_count, 0u);
+	EXPECT_EQ(stats.resets, 0u);
+	EXPECT_EQ(stats.chunk_count, 1u);
+	// In debug the arena lies apart from its chunks, which do not survive a reset there.
+	EXPECT_EQ(stats.committed_bytes, debug_mode ? page : default_chunk);
+	EXPECT_GE(stats.reserved_bytes, stats.committed_bytes);
+	EXPECT_GE(stats.cached_bytes + page, stats.committed_bytes);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, null_options_are_the_defaults) {
+	arena_owner a(tn_arena_create(nullptr));
+	arena_owner b = make_arena();
+	ASSERT_NE(a, nullptr);
+	EXPECT_EQ(to_text(stats_of(a.get())), to_text(stats_of(b.get())));
+	tn_arena placed;
+	ASSERT_TRUE(tn_arena_init(&placed, nullptr));
+	EXPECT_STREQ(stats_of(&placed).name, "arena");
+	tn_arena_deinit(&placed);
+}
+
+TEST(arena, init_takes_its_first_chunk_when_first_needed) {
+	ledger books;
+	placed_arena a(with_source(books));
+	ASSERT_TRUE(a.ready);
+	EXPECT_EQ(books.calls(), 0u);
+	EXPECT_EQ(stats_of(a.get()).committed_bytes, 0u);
+	EXPECT_EQ(stats_of(a.get()).chunk_count, 0u);
+	EXPECT_FALSE(tn_arena_owns(a.get(), &books));
+	EXPECT_EQ(tn_arena_trim(a.get()), 0u);
+	tn_arena_reset(a.get());
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+	EXPECT_NE(tn_arena_alloc(a.get(), 1, 0), nullptr);
+	EXPECT_EQ(books.calls(), 1u);
+	EXPECT_EQ(stats_of(a.get()).chunk_count, 1u);
+}
+
+TEST(arena, storage_can_be_used_again_after_deinit) {
+	tn_arena storage;
+	for (int round = 0; round < 3; round++) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		ASSERT_TRUE(tn_arena_init(&storage, &options));
+		allocate_total(&storage, 300 * kib, 100);
+		tn_arena_deinit(&storage);
+		EXPECT_EQ(books.held_count(), 0u);
+	}
+}
+
+TEST(arena, null_is_a_no_op) {
+	tn_arena_destroy(nullptr);
+	tn_arena_deinit(nullptr);
+}
+
+TEST(arena, name_is_copied_and_cut_at_31_bytes) {
+	char name[] = "0123456789012345678901234567890123456789";
+	tn_arena_options options = {};
+	options.name = name;
+	arena_owner a = make_arena(options);
+	std::memset(name, 'x', sizeof(name) - 1);
+	EXPECT_STREQ(stats_of(a.get()).name, "0123456789012345678901234567890");
+	options.name = "";
+	arena_owner b = make_arena(options);
+	ASSERT_NE(b, nullptr);
+}
+
+TEST(arena, chunks_double_from_the_first_to_the_largest) {
+	ledger books;
+	placed_arena a(with_source(books));
+	allocate_total(a.get(), 8 * mib, 4000);
+	ASSERT_GE(books.sizes().size(), 6u);
+	size_t expected = default_chunk;
+	for (size_t size : books.sizes()) {
+		EXPECT_EQ(size, expected);
+		expected = std::min(expected * 2, default_chunk_max);
+	}
+}
+
+TEST(arena, chunk_bytes_none_of_growth) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.chunk_bytes = 16 * kib;
+	options.chunk_bytes_max = TN_NONE;
+	placed_arena a(options);
+	allocate_total(a.get(), mib, 1000);
+	ASSERT_GE(books.sizes().size(), 64u);
+	for (size_t size : books.sizes())
+		EXPECT_EQ(size, 16 * kib);
+}
+
+TEST(arena, chunk_bytes_is_rounded_up_to_pages) {
+	for (size_t size : {size_t{4097}, size_t{5000}, 3 * page, 100 * kib}) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		options.chunk_bytes = size;
+		placed_arena a(options);
+		ASSERT_TRUE(a.ready);
+		ASSERT_NE(tn_arena_alloc(a.get(), 100, 0), nullptr);
+		EXPECT_EQ(books.sizes().front(), round_up(size, page));
+	}
+}
+
+TEST(arena, tiny_chunk_bytes_work) {
+	for (size_t size = 1; size < 64; size++) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		options.chunk_bytes = size;
+		placed_arena a(options);
+		ASSERT_TRUE(a.ready);
+		ASSERT_NE(tn_arena_alloc(a.get(), 100, 0), nullptr);
+		EXPECT_EQ(books.sizes().front(), page);
+	}
+}
+
+TEST(arena, chunk_bytes_max_is_the_largest) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.chunk_bytes_max = 256 * kib;
+	placed_arena a(options);
+	allocate_total(a.get(), 4 * mib, 1000);
+	EXPECT_EQ(*std::max_element(books.sizes().begin(), books.sizes().end()), 256 * kib);
+}
+
+TEST(arena, limit_is_exact_and_the_last_chunk_is_clipped) {
+	for (size_t limit : {64 * kib, 100 * kib, 200 * kib, 1000 * kib, 5 * mib}) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		options.limit_bytes = limit;
+		placed_arena a(options);
+		size_t total = exhaust(a.get());
+		EXPECT_EQ(errno, ENOMEM);
+		EXPECT_LE(books.peak_bytes(), limit);
+		EXPECT_GT(books.peak_bytes(), limit - page);
+		EXPECT_EQ(stats_of(a.get()).committed_bytes, books.held_bytes());
+		// Debug spends memory on each block.
+		if (!debug_mode) {
+			EXPECT_GT(total, limit - 2 * page);
+		}
+		EXPECT_TRUE(tn_arena_verify(a.get()));
+	}
+}
+
+TEST(arena, limit_holds_for_the_page_layer_too) {
+	for (size_t limit : {64 * kib, 100 * kib, 300 * kib, 3 * mib}) {
+		tn_arena_options options = {};
+		options.limit_bytes = limit;
+		arena_owner a = make_arena(options);
+		ASSERT_NE(a, nullptr);
+		size_t total = exhaust(a.get());
+		EXPECT_LE(stats_of(a.get()).committed_bytes, limit);
+		EXPECT_LE(total, limit);
+		if (!debug_mode) {
+			EXPECT_GT(total, limit * 3 / 4);
+		}
+	}
+}
+
+TEST(arena, limit_counts_large_blocks_and_returns_what_they_used) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.limit_bytes = mib;
+	placed_arena a(options);
+	for (int round = 0; round < 5; round++) {
+		ASSERT_NE(tn_arena_alloc(a.get(), 100, 0), nullptr);
+		EXPECT_NE(tn_arena_alloc(a.get(), 800 * kib, 0), nullptr);
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), 400 * kib, 0), ENOMEM);
+		tn_arena_reset(a.get());
+	}
+	EXPECT_LE(books.peak_bytes(), mib);
+}
+
+TEST(arena, limit_below_the_first_chunk_clips_that) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.limit_bytes = 2 * page;
+	placed_arena a(options);
+	ASSERT_TRUE(a.ready);
+	EXPECT_NE(tn_arena_alloc(a.get(), 64, 0), nullptr);
+	exhaust(a.get());
+	EXPECT_EQ(books.peak_bytes(), 2 * page);
+}
+
+TEST(arena, limit_none_is_no_limit) {
+	tn_arena_options options = {};
+	options.limit_bytes = TN_NONE;
+	arena_owner a = make_arena(options);
+	ASSERT_NE(a, nullptr);
+	EXPECT_NE(tn_arena_alloc(a.get(), 10 * mib, 0), nullptr);
+}
+
+// One request of `total` bytes in small blocks, then reset; chunks held afterwards.
+size_t chunks_after_cycle(tn_arena *a, size_t total) {
+	allocate_total(a, total, 1000);
+	tn_arena_reset(a);
+	return stats_of(a).chunk_count;
+}
+
+TEST(arena, retain_none_keeps_the_first_chunk_only) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.retain_bytes = TN_NONE;
+	placed_arena a(options);
+	EXPECT_EQ(chunks_after_cycle(a.get(), 4 * mib), debug_mode ? 0u : 1u);
+	EXPECT_EQ(books.held_bytes(), debug_mode ? 0 : default_chunk) << "debug sets all aside";
+}
+
+TEST(arena, retain_bytes_bounds_what_is_kept) {
+	for (size_t retain : {size_t{1}, 100 * kib, 200 * kib, 500 * kib, mib, 100 * mib}) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		options.retain_bytes = retain;
+		placed_arena a(options);
+		allocate_total(a.get(), 4 * mib, 1000);
+		size_t kept = 0;
+		for (size_t size : books.sizes()) {
+			if (kept != 0 && kept + size > retain)
+				break;
+			kept += size;
+		}
+		tn_arena_reset(a.get());
+		// Debug gives all chunks to the quarantine.
+		EXPECT_EQ(books.held_bytes(), debug_mode ? 0 : kept) << retain;
+	}
+}
+
+TEST(arena, steady_cycles_take_nothing_from_the_source) {
+	for (size_t total : {10 * kib, 500 * kib, 5 * mib}) {
+		ledger books;
+		placed_arena a(with_source(books));
+		for (int round = 0; round < 4; round++)
+			chunks_after_cycle(a.get(), total);
+		size_t calls = books.calls();
+		for (int round = 0; round < 20; round++)
+			chunks_after_cycle(a.get(), total);
+		EXPECT_EQ(books.calls(), debug_mode ? calls * 6 : calls) << total << "; debug renews its chunks";
+	}
+}
+
+TEST(arena, default_retention_decays_to_what_recent_use_needs) {
+	ledger books;
+	placed_arena a(with_source(books));
+	size_t kept = chunks_after_cycle(a.get(), 16 * mib);
+	EXPECT_TRUE(debug_mode ? kept == 0 : kept > 5) << kept;
+	for (int round = 0; round < 1000; round++)
+		chunks_after_cycle(a.get(), 10 * kib);
+	EXPECT_LE(books.held_bytes(), 512 * kib);
+}
+
+// The caller's buffer.
+
+TEST(arena, buffer_is_used_first_and_never_given_back) {
+	ledger books;
+	std::vector<char> buffer(8 * kib + 16);
+	{
+		tn_arena_options options = with_source(books);
+		options.buffer = buffer.data();
+		options.buffer_bytes = buffer.size();
+		placed_arena a(options);
+		ASSERT_TRUE(a.ready);
+		char *p = static_cast<char *>(tn_arena_alloc(a.get(), 64, 16));
+		EXPECT_GE(p, buffer.data());
+		EXPECT_LE(p + 64, buffer.data() + buffer.size());
+		EXPECT_EQ(books.calls(), 0u);
+		EXPECT_EQ(stats_of(a.get()).chunk_count, 1u);
+		EXPECT_EQ(stats_of(a.get()).committed_bytes, 0u);
+		allocate_total(a.get(), 100 * kib, 64);
+		EXPECT_GT(books.calls(), 0u);
+		EXPECT_EQ(stats_of(a.get()).chunk_count, 1 + books.held_count());
+		tn_arena_reset(a.get());
+		p = static_cast<char *>(tn_arena_alloc(a.get(), 64, 16));
+		EXPECT_GE(p, buffer.data());
+		EXPECT_LE(p + 64, buffer.data() + buffer.size());
+	}
+	EXPECT_EQ(books.held_count(), 0u);
+}
+
+TEST(arena, create_with_a_fixed_buffer_takes_only_its_own_storage) {
+	ledger books;
+	alignas(16) char buffer[16 * kib];
+	tn_arena_options options = with_source(books);
+	options.buffer = buffer;
+	options.buffer_bytes = sizeof buffer;
+	options.fixed = true;
+	arena_owner a = make_arena(options);
+	ASSERT_NE(a, nullptr);
+	size_t total = exhaust(a.get());
+	EXPECT_EQ(errno, ENOMEM);
+	if (!debug_mode) {
+		EXPECT_GT(total, sizeof buffer - kib);
+	}
+	EXPECT_LE(books.peak_bytes(), page);
+}
+
+// What a fixed arena over `bytes` at `offset` hands out; canaries round it are checked.
+size_t blocks_in_buffer(std::vector<char> &room, size_t offset, size_t bytes, size_t block) {
+	char *buffer = room.data() + offset;
+	buffer[-1] = 0x3c;
+	buffer[bytes] = 0x3c;
+	tn_arena_options options = {};
+	options.buffer = buffer;
+	options.buffer_bytes = bytes;
+	options.fixed = true;
+	errno = 0;
+	tn_arena a;
+	if (!tn_arena_init(&a, &options)) {
+		EXPECT_EQ(errno, EINVAL);
+		return 0;
+	}
+	size_t count = 0;
+	errno = 0;
+	for (char *last = nullptr; char *p = static_cast<char *>(tn_arena_alloc(&a, block, 8)); last = p) {
+		EXPECT_TRUE(p >= buffer && p + block <= buffer + bytes);
+		EXPECT_TRUE(last == nullptr || p >= last + block);
+		p[0] = p[block - 1] = 0x77;
+		count++;
+	}
+	EXPECT_EQ(errno, ENOMEM);
+	EXPECT_TRUE(tn_arena_verify(&a));
+	tn_arena_deinit(&a);
+	EXPECT_EQ(buffer[-1], 0x3c);
+	EXPECT_EQ(buffer[bytes], 0x3c);
+	return count;
+}
+
+TEST(arena, every_buffer_size_at_every_misalignment) {
+	std::vector<char> space(4096 + 256);
+	size_t base = 64 - address(space.data()) % 64;
+	for (size_t offset = 0; offset < 64; offset++) {
+		size_t before = 0;
+		for (size_t bytes = 0; bytes <= 4096; bytes++) {
+			size_t count = blocks_in_buffer(space, base + offset, bytes, 64);
+			ASSERT_GE(count, before) << "a larger buffer holds less: " << bytes << " at " << offset;
+			before = count;
+			if (!debug_mode) {
+				ASSERT_GE(count * 64 + 64 + 192, bytes) << bytes << " at " << offset;
+			}
+			if (::testing::Test::HasFailure())
+				return;
+		}
+	}
+}
+
+TEST(arena, every_buffer_size_with_small_blocks) {
+	std::vector<char> space(4096 + 256);
+	for (size_t bytes = 0; bytes <= 4096; bytes++) {
+		blocks_in_buffer(space, 1 + bytes % 64, bytes, 9);
+		if (::testing::Test::HasFailure())
+			return;
+	}
+}
+
+TEST(arena, growing_arenas_accept_every_buffer_size) {
+	std::vector<char> space(4096 + 256);
+	for (size_t bytes = 1; bytes <= 4096; bytes++) {
+		tn_arena_options options = {};
+		options.buffer = space.data() + bytes % 61;
+		options.buffer_bytes = bytes;
+		placed_arena a(options);
+		ASSERT_TRUE(a.ready) << bytes;
+		void *p = tn_arena_alloc(a.get(), 200, 64);
+		ASSERT_TRUE(p != nullptr && aligned_to(p, 64)) << bytes;
+		fill(p, 200, bytes);
+	}
+}
+
+// Fixed and reserved.
+
+TEST(arena, fixed_is_exhausted_and_usable_after_reset) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.chunk_bytes = 128 * kib;
+	options.fixed = true;
+	placed_arena a(options);
+	size_t first = exhaust(a.get());
+	EXPECT_EQ(errno, ENOMEM);
+	if (!debug_mode) {
+		EXPECT_GT(first, 128 * kib - page);
+	}
+	EXPECT_EQ(books.calls(), 1u);
+	tn_arena_reset(a.get());
+	EXPECT_EQ(exhaust(a.get()), first);
+	EXPECT_EQ(books.calls(), debug_mode ? 2u : 1u) << "debug renews its chunk";
+	EXPECT_LE(books.peak_bytes(), 128 * kib);
+}
+
+TEST(arena, fixed_puts_large_blocks_into_its_chunk) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.fixed = true;
+	placed_arena a(options);
+	EXPECT_NE(tn_arena_alloc(a.get(), default_chunk / 2, 0), nullptr);
+	EXPECT_NE(tn_arena_alloc(a.get(), default_chunk / 3, 0), nullptr);
+	EXPECT_REFUSED(tn_arena_alloc(a.get(), default_chunk / 2, 0), ENOMEM);
+	EXPECT_EQ(books.calls(), 1u);
+}
+
+TEST(arena, fixed_never_grows_after_a_rewind) {
+	ledger books;
+	tn_arena_options options = with_source(books);
+	options.fixed = true;
+	placed_arena a(options);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	ASSERT_NE(tn_arena_alloc(a.get(), 16, 16), nullptr);
+	tn_arena_rewind(a.get(), mark);
+	EXPECT_REFUSED(tn_arena_alloc(a.get(), 100 * kib, 16), ENOMEM);
+	EXPECT_LE(books.peak_bytes(), default_chunk);
+}
+
+TEST(arena, reserve_is_one_range_committed_as_it_fills) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 1024 * mib;
+	arena_owner a = make_arena(options);
+	ASSERT_NE(a, nullptr);
+	tn_stats stats = stats_of(a.get());
+	EXPECT_GE(stats.reserved_bytes, 1024 * mib);
+	EXPECT_LE(stats.committed_bytes, 4 * mib);
+	char *first = static_cast<char *>(tn_arena_alloc(a.get(), 64, 16));
+	for (int i = 0; i < 40; i++) {
+		char *p = static_cast<char *>(tn_arena_alloc(a.get(), mib, 16));
+		ASSERT_NE(p, nullptr);
+		EXPECT_GT(p, first);
+		EXPECT_LT(static_cast<size_t>(p - first), 1024 * mib);
+		p[0] = p[mib - 1] = 1;
+	}
+	stats = stats_of(a.get());
+	EXPECT_GE(stats.committed_bytes, 40 * mib);
+	EXPECT_LE(stats.committed_bytes, 160 * mib);
+	EXPECT_EQ(stats.chunk_count, debug_mode ? 2u : 1u) << "in debug the arena lies apart";
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, reserve_ends_where_it_ends) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 8 * mib;
+	placed_arena a(options);
+	ASSERT_TRUE(a.ready);
+	size_t total = exhaust(a.get());
+	EXPECT_EQ(errno, ENOMEM);
+	EXPECT_LE(total, 8 * mib);
+	if (!debug_mode) {
+		EXPECT_GT(total, 8 * mib - 64 * kib);
+	}
+	EXPECT_REFUSED(tn_arena_alloc(a.get(), mib, 16), ENOMEM);
+	EXPECT_LE(stats_of(a.get()).committed_bytes, 8 * mib);
+}
+
+TEST(arena, reserve_gives_back_above_retain_bytes_at_reset) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 256 * mib;
+	options.retain_bytes = mib;
+	placed_arena a(options);
+	ASSERT_TRUE(a.ready);
+	size_t before = resident_bytes();
+	allocate_total(a.get(), 100 * mib, 10000);
+	if (!sanitized) {
+		EXPECT_GT(resident_bytes(), before + 90 * mib);
+	}
+	tn_arena_reset(a.get());
+	EXPECT_LE(stats_of(a.get()).committed_bytes, 2 * mib);
+	EXPECT_GE(stats_of(a.get()).reserved_bytes, 256 * mib);
+	EXPECT_LT(resident_bytes(), before + 10 * mib);
+	allocate_total(a.get(), 50 * mib, 10000);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, reserve_obeys_limit_bytes) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 64 * mib;
+	options.limit_bytes = 3 * mib;
+	placed_arena a(options);
+	ASSERT_TRUE(a.ready);
+	size_t total = exhaust(a.get());
+	EXPECT_EQ(errno, ENOMEM);
+	EXPECT_LE(stats_of(a.get()).committed_bytes, 3 * mib);
+	if (!debug_mode) {
+		EXPECT_GT(total, 2 * mib);
+	}
+}
+
+// Options that cannot be.
+
+void expect_invalid(const tn_arena_options &options, const char *why) {
+	errno = 0;
+	EXPECT_EQ(make_arena(options), nullptr) << why;
+	EXPECT_EQ(errno, EINVAL) << why;
+	errno = 0;
+	placed_arena placed(options);
+	EXPECT_FALSE(placed.ready) << why;
+	EXPECT_EQ(errno, EINVAL) << why;
+}
+
+TEST(arena, contradicting_options_are_refused) {
+	ledger books;
+	char buffer[kib];
+	tn_arena_options options = {};
+	options.reserve_bytes = mib;
+	options.buffer = buffer;
+	options.buffer_bytes = sizeof buffer;
+	expect_invalid(options, "reserve with buffer");
+
+	options = with_source(books);
+	options.reserve_bytes = mib;
+	expect_invalid(options, "reserve with source");
+
+	options = {};
+	options.buffer_bytes = 100;
+	expect_invalid(options, "bytes without a buffer");
+
+	tn_source half = *books.source();
+	half.release = nullptr;
+	options = {};
+	options.source = &half;
+	expect_invalid(options, "a source that cannot release");
+	half = *books.source();
+	half.acquire = nullptr;
+	expect_invalid(options, "a source that cannot acquire");
+
+	options = {};
+	options.chunk_bytes = 256 * kib;
+	options.chunk_bytes_max = 64 * kib;
+	expect_invalid(options, "a largest chunk below the first");
+	EXPECT_EQ(books.calls(), 0u);
+}
+
+TEST(arena, absurd_option_sizes_are_refused) {
+	for (size_t size : {SIZE_MAX - 1, SIZE_MAX - 4095, SIZE_MAX / 2 + 1, SIZE_MAX / 2}) {
+		ledger books;
+		tn_arena_options options = with_source(books);
+		options.chunk_bytes = size;
+		errno = 0;
+		EXPECT_EQ(make_arena(options), nullptr) << size;
+		EXPECT_TRUE(errno == EINVAL || errno == ENOMEM);
+
+		options = {};
+		options.reserve_bytes = size;
+		errno = 0;
+		EXPECT_EQ(make_arena(options), nullptr) << size;
+		EXPECT_TRUE(errno == EINVAL || errno == ENOMEM);
+	}
+}
+
+// Large blocks.
+
+TEST(arena, large_block_does_not_stay) {
+	arena_owner a = make_arena();
+	ASSERT_NE(a, nullptr);
+	ASSERT_NE(tn_arena_alloc(a.get(), 100, 0), nullptr);
+	tn_trim_all();
+	size_t before = resident_bytes();
+	size_t committed = stats_of(a.get()).committed_bytes;
+	void *large = tn_arena_alloc(a.get(), 50 * mib, 16);
+	ASSERT_NE(large, nullptr);
+	std::memset(large, 1, 50 * mib);
+	EXPECT_GE(stats_of(a.get()).committed_bytes, 50 * mib);
+	for (int i = 0; i < 1000; i++)
+		ASSERT_NE(tn_arena_alloc(a.get(), 50, 0), nullptr);
+	tn_arena_reset(a.get());
+	EXPECT_LE(stats_of(a.get()).committed_bytes, committed + mib);
+	EXPECT_LT(resident_bytes(), before + 8 * mib);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, large_block_never_becomes_current) {
+	ledger books;
+	placed_arena a(with_source(books));
+	char *before = static_cast<char *>(tn_arena_alloc(a.get(), 16, 16));
+	char *large = static_cast<char *>(tn_arena_alloc(a.get(), 200 * kib, 16));
+	char *after = static_cast<char *>(tn_arena_alloc(a.get(), 16, 16));
+	ASSERT_TRUE(before != nullptr && large != nullptr && after != nullptr);
+	EXPECT_EQ(books.calls(), 2u);
+	EXPECT_LE(books.sizes().back(), 200 * kib + 2 * page);
+	EXPECT_EQ(books.sizes().back() % page, 0u);
+	EXPECT_GT(after, before);
+	EXPECT_LT(after, before + kib);
+	tn_arena_reset(a.get());
+	EXPECT_EQ(books.held_bytes(), debug_mode ? 0 : default_chunk);
+}
+
+TEST(arena, large_means_more_than_a_quarter_of_the_next_chunk) {
+	ledger books;
+	placed_arena a(with_source(books));
+	ASSERT_NE(tn_arena_alloc(a.get(), 16, 16), nullptr);
+	// The next chunk would have 128 KiB.
+	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
+	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
+	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
+	EXPECT_EQ(books.sizes(), (std::vector<size_t>{64 * kib, 128 * kib}));
+	// The one after that 256 KiB.
+	ASSERT_NE(tn_arena_alloc(a.get(), 110 * kib, 16), nullptr);
+	ASSERT_EQ(books.sizes().size(), 3u);
+	EXPECT_LT(books.sizes().back(), 128 * kib);
+}
+
+TEST(arena, a_thousand_large_blocks_go_back) {
+	ledger books;
+	placed_arena a(with_source(books));
+	std::vector<char *> blocks;
+	for (size_t i = 0; i < 1000; i++) {
+		blocks.push_back(static_cast<char *>(tn_arena_alloc(a.get(), 64 * kib + i, 64)));
+		ASSERT_NE(blocks.back(), nullptr);
+		EXPECT_TRUE(aligned_to(blocks.back(), 64));
+		blocks.back()[0] = blocks.back()[64 * kib + i - 1] = static_cast<char>(i);
+	}
+	for (size_t i = 0; i < 1000; i++)
+		ASSERT_EQ(blocks[i][0], static_cast<char>(i));
+	tn_arena_reset(a.get());
+	EXPECT_LE(books.held_bytes(), 4 * mib);
+}
+
+// Reset.
+
+TEST(arena, reset_goes_back_to_the_first_address) {
+	for (size_t total : {kib, 60 * kib, 3 * mib}) {
+		arena_owner a = make_arena();
+		void *first = tn_arena_alloc(a.get(), 48, 16);
+		for (int round = 0; round < 3; round++) {
+			allocate_total(a.get(), total, 48);
+			tn_arena_reset(a.get());
+			void *again = tn_arena_alloc(a.get(), 48, 16);
+			if (release_mode) {
+				EXPECT_EQ(again, first);
+			}
+			if (debug_mode) {
+				EXPECT_NE(again, first) << "debug keeps forgotten blocks inaccessible";
+			}
+		}
+	}
+}
+
+TEST(arena, reset_forgets_everything) {
+	arena_owner a = make_arena();
+	void *p = tn_arena_alloc(a.get(), 100, 0);
+	EXPECT_TRUE(tn_arena_owns(a.get(), p));
+	allocate_total(a.get(), mib, 500);
+	tn_arena_reset(a.get());
+	tn_stats stats = stats_of(a.get());
+	EXPECT_EQ(stats.live_bytes, 0u);
+	EXPECT_EQ(stats.resets, 1u);
+	EXPECT_FALSE(tn_arena_owns(a.get(), p));
+	tn_arena_reset(a.get());
+	EXPECT_EQ(stats_of(a.get()).resets, 2u);
+}
+
+TEST(arena, reset_wipes_where_the_mode_says_so) {
+	ledger books;
+	placed_arena a(with_source(books));
+	for (int round = 0; round < 20; round++) {
+		bool stale = false;
+		for (size_t total = 0; total < 200 * kib; total += 1000) {
+			char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
+			ASSERT_NE(p, nullptr);
+			stale = stale || std::memchr(p, 0x77, 1000) != nullptr;
+			std::memset(p, 0x77, 1000);
+		}
+		EXPECT_EQ(stale, release_mode && round > 0) << "release leaves contents, the others do not";
+		tn_arena_reset(a.get());
+	}
+}
+
+// Blocks.
+
+TEST(arena, size_zero_is_unique_and_valid) {
+	arena_owner a = make_arena();
+	std::set<void *> seen;
+	for (int i = 0; i < 10000; i++) {
+		void *p = tn_arena_alloc(a.get(), 0, static_cast<size_t>(1) << (i % 7));
+		ASSERT_NE(p, nullptr);
+		ASSERT_TRUE(seen.insert(p).second);
+		ASSERT_TRUE(aligned_to(p, static_cast<size_t>(1) << (i % 7)));
+	}
+}
+
+TEST(arena, every_alignment_up_to_the_largest) {
+	arena_owner a = make_arena();
+	for (size_t align = 1; align <= TN_ALIGN_MAX; align *= 2)
+		for (size_t size : {size_t{0}, size_t{1}, size_t{17}, size_t{5000}, 100 * kib}) {
+			void *p = tn_arena_alloc(a.get(), size, align);
+			ASSERT_NE(p, nullptr) << size << " at " << align;
+			EXPECT_TRUE(aligned_to(p, align)) << size << " at " << align;
+			fill(p, size, align);
+			ASSERT_TRUE(tn_arena_verify(a.get()));
+		}
+	EXPECT_TRUE(aligned_to(tn_arena_alloc(a.get(), 3, 0), 16));
+}
+
+TEST(arena, bad_alignments_are_refused) {
+	arena_owner a = make_arena();
+	std::string before = to_text(stats_of(a.get()));
+	for (size_t align : {size_t{3}, size_t{5}, size_t{24}, size_t{48}, size_t{4095}, TN_ALIGN_MAX * 2,
+	         TN_ALIGN_MAX + 1, SIZE_MAX, SIZE_MAX / 2 + 1}) {
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), 10, align), EINVAL);
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), 10 * mib, align), EINVAL);
+		EXPECT_REFUSED(tn_arena_realloc(a.get(), nullptr, 0, 10, align), EINVAL);
+	}
+	EXPECT_EQ(to_text(stats_of(a.get())), before);
+}
+
+size_t occupied(size_t size, size_t align) {
+	return size <= 9 ? 16 : round_up(size, align <= 8 ? 8 : 16);
+}
+
+TEST(arena, blocks_occupy_what_the_header_says) {
+	for (size_t align : {size_t{1}, size_t{8}, size_t{16}})
+		for (size_t size = 0; size <= 200; size++) {
+			arena_owner a = make_arena();
+			ASSERT_NE(tn_arena_alloc(a.get(), 16, 16), nullptr);
+			size_t before = stats_of(a.get()).live_bytes;
+			ASSERT_NE(tn_arena_alloc(a.get(), size, align), nullptr);
+			size_t live = stats_of(a.get()).live_bytes - before;
+			if (debug_mode) {
+				EXPECT_GE(live, occupied(size, align)) << size << " at " << align;
+			} else {
+				EXPECT_EQ(live, occupied(size, align)) << size << " at " << align;
+			}
+		}
+}
+
+TEST(arena, neighbours_do_not_overlap_at_any_size) {
+	arena_owner a = make_arena();
+	for (size_t size = 0; size <= 300; size++)
+		for (size_t align : {1u, 2u, 4u, 8u, 16u, 32u, 64u}) {
+			char *p = static_cast<char *>(tn_arena_alloc(a.get(), size, align));
+			char *q = static_cast<char *>(tn_arena_alloc(a.get(), 1, 1));
+			fill(p, size, size);
+			*q = 0x12;
+			ASSERT_TRUE(filled(p, size, size));
+			ASSERT_TRUE(q >= p + size || q + 1 <= p);
+		}
+}
+
+TEST(arena, new_is_zeroed) {
+	struct thing {
+		int64_t a;
+		char text[33];
+		double d;
+	};
+	ledger books;
+	placed_arena a(with_source(books));
+	for (int i = 0; i < 500; i++) {
+		thing *t = TN_NEW(a.get(), thing);
+		ASSERT_NE(t, nullptr);
+		ASSERT_TRUE(all_bytes(t, sizeof *t, 0));
+		ASSERT_TRUE(aligned_to(t, alignof(thing)));
+		std::memset(static_cast<void *>(t), 0xff, sizeof *t);
+		thing *many = TN_NEW_ARRAY(a.get(), thing, 37);
+		ASSERT_NE(many, nullptr);
+		ASSERT_TRUE(all_bytes(many, 37 * sizeof *many, 0));
+		std::memset(static_cast<void *>(many), 0xff, 37 * sizeof *many);
+		if (i % 50 == 49)
+			tn_arena_reset(a.get());
+	}
+	EXPECT_NE(TN_NEW_ARRAY(a.get(), thing, 0), nullptr);
+}
+
+TEST(arena, new_of_an_overaligned_type) {
+	struct alignas(256) wide {
+		char c[256];
+	};
+	arena_owner a = make_arena();
+	ASSERT_NE(TN_NEW(a.get(), char), nullptr);
+	EXPECT_TRUE(aligned_to(TN_NEW(a.get(), wide), 256));
+	EXPECT_TRUE(aligned_to(TN_NEW_ARRAY(a.get(), wide, 3), 256));
+}
+
+// Resize and realloc.
+
+TEST(arena, resize_of_the_last_block_is_exact) {
+	for (size_t align : {1u, 8u, 16u, 64u})
+		for (size_t size = 1; size <= 100; size++)
+			for (size_t next = 0; next <= 130; next++) {
+				arena_owner a = make_arena();
+				char *p = static_cast<char *>(tn_arena_alloc(a.get(), size, align));
+				ASSERT_NE(p, nullptr);
+				fill(p, size, 3);
+				ASSERT_TRUE(tn_arena_resize(a.get(), p, size, next)) << size << " to " << next;
+				ASSERT_TRUE(filled(p, std::min(size, next), 3));
+				fill(p, next, 4);
+				char *q = static_cast<char *>(tn_arena_alloc(a.get(), 8, 1));
+				ASSERT_GE(q, p + next);
+				fill(q, 8, 5);
+				ASSERT_TRUE(filled(p, next, 4));
+				ASSERT_TRUE(tn_arena_verify(a.get()));
+			}
+}
+
+TEST(arena, a_block_before_a_small_one_is_not_the_last) {
+	for (size_t align : {1u, 8u, 16u, 64u})
+		for (size_t size = 1; size <= 100; size++)
+			for (size_t small = 0; small <= 17; small++) {
+				arena_owner a = make_arena();
+				char *p = static_cast<char *>(tn_arena_alloc(a.get(), size, align));
+				char *q = static_cast<char *>(tn_arena_alloc(a.get(), small, 1));
+				fill(p, size, 3);
+				fill(q, small, 4);
+				errno = 123;
+				ASSERT_FALSE(tn_arena_resize(a.get(), p, size, size + 100));
+				ASSERT_EQ(errno, 123) << "false without errno";
+				for (size_t next = size + 1; next <= size + 17; next++)
+					if (tn_arena_resize(a.get(), p, size, next)) {
+						ASSERT_LE(p + next, q) << "block grew into its neighbour";
+						ASSERT_TRUE(tn_arena_resize(a.get(), p, next, size));
+					}
+				ASSERT_TRUE(tn_arena_resize(a.get(), p, size, size / 2)) << "shrinking always can";
+				char *r = static_cast<char *>(tn_arena_alloc(a.get(), 8, 1));
+				fill(r, 8, 6);
+				ASSERT_TRUE(filled(p, size / 2, 3) && filled(q, small, 4));
+			}
+}
+
+TEST(arena, a_resized_block_is_still_the_last) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 10, 16));
+	size_t size = 10;
+	for (size_t next : {100u, 3u, 0u, 1u, 17u, 5000u, 16u, 9u, 10u, 8u, 24u, 25u, 30000u, 1u}) {
+		ASSERT_TRUE(tn_arena_resize(a.get(), p, size, next)) << size << " to " << next;
+		size = next;
+		fill(p, size, next);
+	}
+	EXPECT_LE(stats_of(a.get()).live_bytes, 2 * kib) << "shrinking the last block gives its bytes back";
+}
+
+TEST(arena, resize_stops_at_the_end_of_the_chunk) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
+	EXPECT_TRUE(tn_arena_resize(a.get(), p, 100, 50 * kib));
+	std::string before = to_text(stats_of(a.get()));
+	errno = 0;
+	for (size_t size : {64 * kib, mib, SIZE_MAX / 2, SIZE_MAX - 16, SIZE_MAX})
+		EXPECT_FALSE(tn_arena_resize(a.get(), p, 50 * kib, size)) << size;
+	EXPECT_EQ(errno, 0);
+	EXPECT_EQ(to_text(stats_of(a.get())), before);
+}
+
+TEST(arena, resize_of_a_large_block) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), mib, 16));
+	fill(p, mib, 1);
+	EXPECT_TRUE(tn_arena_resize(a.get(), p, mib, mib / 2));
+	EXPECT_TRUE(filled(p, mib / 2, 1));
+	EXPECT_FALSE(tn_arena_resize(a.get(), p, mib / 2, 100 * mib));
+	EXPECT_TRUE(filled(p, mib / 2, 1));
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, realloc_keeps_bytes_at_every_size) {
+	for (size_t align : {1u, 8u, 16u, 64u})
+		for (size_t size = 1; size <= 100; size++)
+			for (size_t next = 0; next <= 120; next += 7)
+				for (bool last : {true, false}) {
+					arena_owner a = make_arena();
+					char *p = static_cast<char *>(tn_arena_alloc(a.get(), size, align));
+					fill(p, size, 3);
+					if (!last)
+						fill(tn_arena_alloc(a.get(), 1, 1), 1, 9);
+					char *q = static_cast<char *>(tn_arena_realloc(a.get(), p, size, next, align));
+					ASSERT_NE(q, nullptr);
+					ASSERT_TRUE(aligned_to(q, align));
+					ASSERT_TRUE(filled(q, std::min(size, next), 3));
+					if (last || next <= size) {
+						ASSERT_EQ(q, p) << "in place when it can: " << size << " to " << next;
+					}
+					fill(q, next, 4);
+					char *r = static_cast<char *>(tn_arena_alloc(a.get(), 8, 1));
+					fill(r, 8, 5);
+					ASSERT_TRUE(filled(q, next, 4));
+				}
+}
+
+TEST(arena, realloc_refuses_alignments_as_alloc_does) {
+	arena_owner a = make_arena();
+	for (int i = 0; i < 4; i++) {
+		void *p = tn_arena_alloc(a.get(), 100, TN_ALIGN_MAX);
+		ASSERT_NE(p, nullptr);
+		EXPECT_REFUSED(tn_arena_realloc(a.get(), p, 100, 50, 2 * TN_ALIGN_MAX), EINVAL);
+		EXPECT_REFUSED(tn_arena_realloc(a.get(), p, 100, 50, 24), EINVAL);
+	}
+}
+
+TEST(arena, realloc_of_null_allocates) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_realloc(a.get(), nullptr, 0, 100, 32));
+	ASSERT_NE(p, nullptr);
+	EXPECT_TRUE(aligned_to(p, 32));
+	fill(p, 100, 1);
+	EXPECT_NE(tn_arena_realloc(a.get(), nullptr, 0, 0, 0), nullptr);
+	EXPECT_TRUE(filled(p, 100, 1));
+}
+
+TEST(arena, realloc_moves_to_a_stricter_alignment) {
+	arena_owner a = make_arena();
+	for (int i = 0; i < 200; i++) {
+		ASSERT_NE(tn_arena_alloc(a.get(), static_cast<size_t>(i % 5) * 8 + 9, 8), nullptr);
+		char *p = static_cast<char *>(tn_arena_alloc(a.get(), 40, 8));
+		fill(p, 40, 3);
+		size_t next = i % 2 == 0 ? 30 : 50;
+		char *q = static_cast<char *>(tn_arena_realloc(a.get(), p, 40, next, 128));
+		ASSERT_NE(q, nullptr);
+		ASSERT_TRUE(aligned_to(q, 128));
+		ASSERT_TRUE(filled(q, 30, 3));
+	}
+}
+
+TEST(arena, realloc_leaves_the_old_place_alone_until_reset) {
+	arena_owner a = make_arena();
+	std::vector<std::pair<char *, size_t>> left;
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 24, 8));
+	for (size_t size = 24; size < 20000; size += size / 2) {
+		left.push_back({p, size});
+		ASSERT_NE(tn_arena_alloc(a.get(), 1, 1), nullptr);
+		p = static_cast<char *>(tn_arena_realloc(a.get(), p, size, size + size / 2, 8));
+		ASSERT_NE(p, nullptr);
+		for (auto &old : left)
+			ASSERT_TRUE(p + size + size / 2 <= old.first || old.first + old.second <= p);
+	}
+}
+
+TEST(arena, realloc_between_small_and_large) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
+	fill(p, 1000, 1);
+	p = static_cast<char *>(tn_arena_realloc(a.get(), p, 1000, 5 * mib, 16));
+	ASSERT_NE(p, nullptr);
+	EXPECT_TRUE(filled(p, 1000, 1));
+	fill(p, 5 * mib, 2);
+	p = static_cast<char *>(tn_arena_realloc(a.get(), p, 5 * mib, 9 * mib, 16));
+	ASSERT_NE(p, nullptr);
+	EXPECT_TRUE(filled(p, 5 * mib, 2));
+	p = static_cast<char *>(tn_arena_realloc(a.get(), p, 9 * mib, 100, 16));
+	ASSERT_NE(p, nullptr);
+	EXPECT_TRUE(filled(p, 100, 2));
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+// Copy and printf.
+
+TEST(arena, copy) {
+	arena_owner a = make_arena();
+	char text[300];
+	fill(text, sizeof text, 7);
+	for (size_t size = 0; size <= sizeof text; size++) {
+		void *p = tn_arena_copy(a.get(), text, size);
+		ASSERT_NE(p, nullptr);
+		ASSERT_TRUE(filled(p, size, 7));
+		ASSERT_NE(p, static_cast<void *>(text));
+	}
+	EXPECT_NE(tn_arena_copy(a.get(), nullptr, 0), nullptr);
+	std::vector<char> large(3 * mib);
+	fill(large.data(), large.size(), 8);
+	EXPECT_TRUE(filled(tn_arena_copy(a.get(), large.data(), large.size()), large.size(), 8));
+}
+
+TEST(arena, printf_at_every_length_and_fill) {
+	tn_arena_options options = {};
+	options.chunk_bytes = page;
+	options.chunk_bytes_max = TN_NONE;
+	arena_owner a = make_arena(options);
+	std::string expected(600, 'q');
+	for (size_t length = 0; length < 600; length++) {
+		char *text = tn_arena_printf(a.get(), "%.*s", static_cast<int>(length), expected.c_str());
+		ASSERT_NE(text, nullptr);
+		ASSERT_EQ(std::strlen(text), length);
+		ASSERT_EQ(std::string(text), expected.substr(0, length));
+		char *next = static_cast<char *>(tn_arena_alloc(a.get(), 8, 1));
+		std::memset(next, 0x7f, 8);
+		ASSERT_EQ(std::strlen(text), length) << "the next block lies on the terminator";
+	}
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, printf_is_exactly_as_long_as_needed) {
+	for (int length = 0; length < 200; length++) {
+		arena_owner a = make_arena();
+		arena_owner b = make_arena();
+		ASSERT_NE(tn_arena_printf(a.get(), "%*s", length, ""), nullptr);
+		ASSERT_NE(tn_arena_alloc(b.get(), static_cast<size_t>(length) + 1, 1), nullptr);
+		EXPECT_EQ(stats_of(a.get()).live_bytes, stats_of(b.get()).live_bytes) << length;
+	}
+}
+
+TEST(arena, printf_text_of_its_own_chunk) {
+	arena_owner a = make_arena();
+	char *text = tn_arena_printf(a.get(), "%*d|%s", 300000, 42, "end");
+	ASSERT_NE(text, nullptr);
+	EXPECT_EQ(std::strlen(text), 300004u);
+	EXPECT_STREQ(text + 299998, "42|end");
+}
+
+TEST(arena, printf_that_cannot_be_printed) {
+	std::setlocale(LC_ALL, "C");
+	arena_owner a = make_arena();
+	std::string before = to_text(stats_of(a.get()));
+	const wchar_t outside[] = {0x20ac, 0};
+	EXPECT_REFUSED(tn_arena_printf(a.get(), "%ls", outside), EINVAL);
+	EXPECT_EQ(to_text(stats_of(a.get())), before);
+}
+
+TEST(arena, printf_leaves_no_text_behind) {
+	tn_arena_options options = {};
+	options.fixed = true;
+	arena_owner a = make_arena(options);
+	ASSERT_NE(tn_arena_alloc(a.get(), 60 * kib, 1), nullptr);
+	std::string secret(10000, 'w');
+	EXPECT_EQ(tn_arena_printf(a.get(), "%s", secret.c_str()), nullptr);
+	tn_arena_reset(a.get());
+	bool stale = false;
+	while (char *p = static_cast<char *>(tn_arena_alloc(a.get(), 64, 16)))
+		stale = stale || std::memchr(p, 'w', 64) != nullptr;
+	// Release leaves contents as they are, and may leave these.
+	EXPECT_TRUE(!stale || release_mode) << "text of an earlier cycle";
+}
+
+TEST(arena, printf_over_the_limit) {
+	tn_arena_options options = {};
+	options.limit_bytes = 64 * kib;
+	arena_owner a = make_arena(options);
+	std::string before = to_text(stats_of(a.get()));
+	EXPECT_REFUSED(tn_arena_printf(a.get(), "%*s", 100000, ""), ENOMEM);
+	EXPECT_EQ(to_text(stats_of(a.get())), before);
+}
+
+// Mark and rewind.
+
+TEST(arena, rewind_goes_back_to_the_mark) {
+	arena_owner a = make_arena();
+	char *kept = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
+	fill(kept, 100, 1);
+	size_t live = stats_of(a.get()).live_bytes;
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	for (size_t total : {size_t{0}, kib, 100 * kib, 5 * mib}) {
+		char *p = static_cast<char *>(tn_arena_alloc(a.get(), 48, 16));
+		allocate_total(a.get(), total, 48);
+		tn_arena_rewind(a.get(), mark);
+		EXPECT_EQ(stats_of(a.get()).live_bytes, live);
+		EXPECT_TRUE(tn_arena_owns(a.get(), kept));
+		EXPECT_FALSE(tn_arena_owns(a.get(), p));
+		char *again = static_cast<char *>(tn_arena_alloc(a.get(), 48, 16));
+		if (release_mode) {
+			EXPECT_EQ(again, p);
+		}
+		tn_arena_rewind(a.get(), mark);
+		EXPECT_TRUE(filled(kept, 100, 1));
+		EXPECT_TRUE(tn_arena_verify(a.get()));
+	}
+	EXPECT_EQ(stats_of(a.get()).resets, 0u);
+}
+
+TEST(arena, marks_nest) {
+	arena_owner a = make_arena();
+	struct level {
+		tn_checkpoint mark;
+		size_t live;
+		char *block;
+	};
+	std::vector<level> levels;
+	for (size_t depth = 0; depth < 200; depth++) {
+		levels.push_back({tn_arena_mark(a.get()), stats_of(a.get()).live_bytes, nullptr});
+		levels.back().block = static_cast<char *>(tn_arena_alloc(a.get(), 700 * (depth % 9) + 1, 16));
+		ASSERT_NE(levels.back().block, nullptr);
+		fill(levels.back().block, 700 * (depth % 9) + 1, depth);
+	}
+	for (size_t depth = 200; depth-- > 0;) {
+		ASSERT_TRUE(filled(levels[depth].block, 700 * (depth % 9) + 1, depth));
+		tn_arena_rewind(a.get(), levels[depth].mark);
+		ASSERT_EQ(stats_of(a.get()).live_bytes, levels[depth].live) << depth;
+	}
+	EXPECT_EQ(stats_of(a.get()).live_bytes, 0u);
+}
+
+TEST(arena, rewind_gives_large_blocks_back) {
+	ledger books;
+	placed_arena a(with_source(books));
+	ASSERT_NE(tn_arena_alloc(a.get(), 100, 16), nullptr);
+	char *kept = static_cast<char *>(tn_arena_alloc(a.get(), 300 * kib, 16));
+	fill(kept, 300 * kib, 1);
+	size_t held = books.held_bytes();
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	for (int i = 0; i < 5; i++)
+		ASSERT_NE(tn_arena_alloc(a.get(), mib, 16), nullptr);
+	EXPECT_GE(books.held_bytes(), held + 5 * mib);
+	tn_arena_rewind(a.get(), mark);
+	EXPECT_EQ(books.held_bytes(), held);
+	EXPECT_TRUE(filled(kept, 300 * kib, 1));
+	EXPECT_TRUE(tn_arena_owns(a.get(), kept + 300 * kib - 1));
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, rewind_keeps_chunks_warm) {
+	ledger books;
+	placed_arena a(with_source(books));
+	ASSERT_NE(tn_arena_alloc(a.get(), 100, 16), nullptr);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	allocate_total(a.get(), 3 * mib, 1000);
+	size_t calls = books.calls();
+	for (int round = 0; round < 5; round++) {
+		tn_arena_rewind(a.get(), mark);
+		allocate_total(a.get(), 3 * mib, 1000);
+	}
+	// Debug sets forgotten memory aside for a while.
+	if (!debug_mode) {
+		EXPECT_EQ(books.calls(), calls);
+	}
+}
+
+TEST(arena, mark_before_the_first_chunk) {
+	ledger books;
+	placed_arena a(with_source(books));
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	for (int round = 0; round < 3; round++) {
+		allocate_total(a.get(), 200 * kib, 500);
+		tn_arena_rewind(a.get(), mark);
+		EXPECT_EQ(stats_of(a.get()).live_bytes, 0u);
+		EXPECT_TRUE(tn_arena_verify(a.get()));
+	}
+}
+
+TEST(arena, rewind_to_a_mark_inside_a_block_that_grew) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
+	fill(p, 100, 1);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	if (tn_arena_resize(a.get(), p, 100, 1000))
+		fill(p + 100, 900, 2);
+	tn_arena_rewind(a.get(), mark);
+	char *q = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
+	EXPECT_GE(q, p + 100);
+	fill(q, 100, 3);
+	EXPECT_TRUE(filled(p, 100, 1)) << "the block has the bytes that it had at the mark";
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, a_block_shrunk_past_the_mark_survives_the_rewind) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
+	fill(p, 1000, 1);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	ASSERT_TRUE(tn_arena_resize(a.get(), p, 1000, 10));
+	char *q = static_cast<char *>(tn_arena_alloc(a.get(), 50, 16));
+	fill(q, 50, 2);
+	ASSERT_TRUE(filled(p, 10, 1));
+	tn_arena_rewind(a.get(), mark);
+	ASSERT_TRUE(tn_arena_verify(a.get()));
+	char *r = static_cast<char *>(tn_arena_alloc(a.get(), 50, 16));
+	fill(r, 50, 3);
+	EXPECT_TRUE(filled(p, 10, 1));
+}
+
+void rewind_to_before_a_reset() {
+	arena_owner a = make_arena();
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	tn_arena_reset(a.get());
+	tn_arena_rewind(a.get(), mark);
+}
+
+void rewind_with_a_mark_of_another() {
+	arena_owner a = make_arena();
+	arena_owner b = make_arena();
+	tn_arena_rewind(a.get(), tn_arena_mark(b.get()));
+}
+
+TEST(arena, stale_and_foreign_checkpoints) {
+	EXPECT_DEATH(rewind_to_before_a_reset(), "arena");
+	EXPECT_DEATH(rewind_with_a_mark_of_another(), "arena");
+}
+
+// Trim, owns, sources.
+
+TEST(arena, trim_gives_back_chunks_without_live_blocks) {
+	ledger books;
+	placed_arena a(with_source(books));
+	allocate_total(a.get(), 4 * mib, 1000);
+	size_t full = books.held_bytes();
+	EXPECT_EQ(tn_arena_trim(a.get()), 0u) << "every chunk holds a live block";
+	EXPECT_EQ(books.held_bytes(), full);
+	tn_arena_reset(a.get());
+	size_t held = books.held_bytes();
+	EXPECT_EQ(tn_arena_trim(a.get()), held);
+	EXPECT_EQ(books.held_bytes(), 0u);
+	EXPECT_EQ(stats_of(a.get()).committed_bytes, 0u);
+	EXPECT_EQ(tn_arena_trim(a.get()), 0u);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+	allocate_total(a.get(), 4 * mib, 1000);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, trim_keeps_live_blocks) {
+	ledger books;
+	placed_arena a(with_source(books));
+	char *kept = static_cast<char *>(tn_arena_alloc(a.get(), 5000, 16));
+	fill(kept, 5000, 1);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	allocate_total(a.get(), 4 * mib, 1000);
+	tn_arena_rewind(a.get(), mark);
+	size_t held = books.held_bytes();
+	EXPECT_EQ(tn_arena_trim(a.get()), held - default_chunk);
+	EXPECT_EQ(books.held_bytes(), default_chunk);
+	EXPECT_TRUE(filled(kept, 5000, 1));
+	allocate_total(a.get(), mib, 1000);
+	EXPECT_TRUE(filled(kept, 5000, 1));
+}
+
+TEST(arena, trim_of_a_created_arena_leaves_it_usable) {
+	arena_owner a = make_arena();
+	allocate_total(a.get(), 4 * mib, 1000);
+	tn_arena_reset(a.get());
+	tn_arena_trim(a.get());
+	EXPECT_LE(stats_of(a.get()).committed_bytes, default_chunk);
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+	allocate_total(a.get(), mib, 1000);
+}
+
+TEST(arena, owns_what_it_handed_out) {
+	arena_owner a = make_arena();
+	arena_owner b = make_arena();
+	int on_stack = 0;
+	std::vector<std::pair<char *, size_t>> blocks;
+	for (size_t size : {size_t{16}, size_t{4096}, 60 * kib, mib, size_t{32}})
+		blocks.push_back({static_cast<char *>(tn_arena_alloc(a.get(), size, 16)), size});
+	for (auto &block : blocks) {
+		EXPECT_TRUE(tn_arena_owns(a.get(), block.first));
+		EXPECT_TRUE(tn_arena_owns(a.get(), block.first + block.second / 2));
+		EXPECT_TRUE(tn_arena_owns(a.get(), block.first + block.second - 1));
+		EXPECT_FALSE(tn_arena_owns(b.get(), block.first));
+	}
+	EXPECT_FALSE(tn_arena_owns(a.get(), nullptr));
+	EXPECT_FALSE(tn_arena_owns(a.get(), &on_stack));
+	EXPECT_FALSE(tn_arena_owns(a.get(), blocks.back().first + 4096)) << "not handed out yet";
+	EXPECT_FALSE(tn_arena_owns(a.get(), reinterpret_cast<void *>(SIZE_MAX)));
+	EXPECT_FALSE(tn_arena_owns(a.get(), reinterpret_cast<void *>(8)));
+}
+
+TEST(arena, figures_agree_with_the_source) {
+	ledger books;
+	placed_arena a(with_source(books));
+	size_t asked = 0;
+	size_t peak = 0;
+	for (size_t i = 0; i < 3000; i++) {
+		size_t size = i % 211 * (i % 97 == 0 ? 1000 : 3);
+		ASSERT_NE(tn_arena_alloc(a.get(), size, 8), nullptr);
+		asked += size;
+		tn_stats stats = stats_of(a.get());
+		ASSERT_EQ(stats.committed_bytes, books.held_bytes());
+		ASSERT_EQ(stats.chunk_count, books.held_count());
+		ASSERT_GE(stats.live_bytes, asked);
+		ASSERT_LE(stats.live_bytes + stats.cached_bytes, stats.committed_bytes);
+		ASSERT_GE(stats.reserved_bytes, stats.committed_bytes);
+		peak = std::max(peak, stats.live_bytes);
+		ASSERT_EQ(stats.peak_bytes, peak) << "stats samples the peak";
+		if (i % 1000 == 999) {
+			tn_arena_reset(a.get());
+			asked = 0;
+		}
+	}
+	EXPECT_GE(stats_of(a.get()).refills, books.calls() / 2);
+}
+
+TEST(arena, misaligned_answers_count_as_none) {
+	for (size_t skew : {1u, 8u}) {
+		ledger books;
+		books.misalign(skew);
+		tn_arena_options options = with_source(books);
+		EXPECT_REFUSED(make_arena(options), ENOMEM);
+		placed_arena a(options);
+		ASSERT_TRUE(a.ready);
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), 10, 16), ENOMEM);
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), mib, 16), ENOMEM);
+		EXPECT_EQ(books.held_count(), 0u);
+		books.misalign(0);
+		EXPECT_NE(tn_arena_alloc(a.get(), 10, 16), nullptr);
+	}
+}
+
+TEST(arena, failure_of_the_source_changes_nothing) {
+	ledger books;
+	placed_arena a(with_source(books));
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
+	fill(p, 1000, 1);
+	ASSERT_NE(tn_arena_alloc(a.get(), 1, 1), nullptr);
+	std::string before = to_text(stats_of(a.get()));
+	books.fail(1, ledger::never);
+	EXPECT_REFUSED(tn_arena_alloc(a.get(), 70 * kib, 16), ENOMEM);
+	EXPECT_REFUSED(tn_arena_alloc(a.get(), 10 * mib, 16), ENOMEM);
+	EXPECT_REFUSED(tn_arena_realloc(a.get(), p, 1000, mib, 16), ENOMEM);
+	EXPECT_REFUSED(tn_arena_copy(a.get(), books.held().begin()->first, 64 * kib), ENOMEM);
+	EXPECT_REFUSED(tn_arena_printf(a.get(), "%*s", 100000, ""), ENOMEM);
+	EXPECT_EQ(TN_NEW_ARRAY(a.get(), char, 100000), nullptr);
+	EXPECT_FALSE(tn_arena_resize(a.get(), p, 1000, mib));
+	EXPECT_EQ(to_text(stats_of(a.get())), before);
+	EXPECT_TRUE(filled(p, 1000, 1));
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+	books.heal();
+	EXPECT_NE(tn_arena_alloc(a.get(), 10 * mib, 16), nullptr);
+}
+
+} // namespace
