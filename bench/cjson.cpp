@@ -341,9 +341,10 @@ static std::vector<subject> subjects(const document &d, const parse_figures &exp
 	return all;
 }
 
-std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected) {
+std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected, size_t documents) {
 	workload fresh;
 	fresh.name = d.label + "-fresh";
+	fresh.total_repeats = documents;
 	fresh.subjects = subjects(d, expected);
 	workload aged = fresh;
 	aged.name = d.label + "-aged";
@@ -413,9 +414,11 @@ static std::vector<document> iso_documents() {
 static std::vector<workload> arena_family() {
 	static const std::vector<document> documents = iso_documents();
 	std::vector<workload> all;
-	for (const document &d : documents)
-		for (workload &w : cjson_workloads(d, inspect(d)))
+	for (const document &d : documents) {
+		parse_figures f = inspect(d);
+		for (workload &w : cjson_workloads(d, f, f.seconds < short_seconds ? 0 : 505))
 			all.push_back(std::move(w));
+	}
 	return all;
 }
 

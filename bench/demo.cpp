@@ -274,14 +274,20 @@ static void print_conclusion(const std::vector<workload_rows> &all) {
 
 /* ---- the run ---- */
 
-/* Four workloads in less than a minute: so many rounds as fit 8 seconds, at most 301. */
-static size_t rounds_for(const bench::parse_figures &f) {
-	double round = 5 * std::max(0.002, 1.5 * f.seconds);
-	return static_cast<size_t>(std::clamp(8 / round, 9.0, 301.0));
+/* How many documents a subject parses, and in how many turns: four workloads take less than a minute. */
+struct plan {
+	size_t documents, rounds;
+};
+
+static plan plan_for(const bench::parse_figures &f) {
+	if (f.seconds < bench::short_seconds)
+		return {0, 301};
+	size_t documents = static_cast<size_t>(std::clamp(0.6 / f.seconds, 16.0, 1500.0));
+	return {documents, std::clamp<size_t>(documents / 5, 8, 60)};
 }
 
 static workload_rows measure(const input &in, const bench::workload &w, bool aged) {
-	workload_rows rows = bench::run_workload(w, {rounds_for(in.figures), ""});
+	workload_rows rows = bench::run_workload(w, {plan_for(in.figures).rounds, ""});
 	if (rows.empty())
 		std::exit(1);
 	for (row &r : rows) {
@@ -299,7 +305,8 @@ static std::vector<workload_rows> measure_all(const std::vector<input> &inputs) 
 	std::vector<workload_rows> all;
 	for (const input &in : inputs) {
 		print_document(in);
-		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures)) {
+		size_t documents = plan_for(in.figures).documents;
+		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures, documents)) {
 			std::fprintf(stderr, "tenure-demo: %zu of %zu: %s ...\n", all.size() + 1, 2 * inputs.size(),
 				w.name.c_str());
 			all.push_back(measure(in, w, all.size() % 2 == 1));
