@@ -36,7 +36,7 @@
 
 enum {
 	MAGAZINE_WORDS_MIN = 8,
-	MAGAZINE_WORDS_MAX = 128,
+	MAGAZINE_WORDS_MAX = 512,
 	EXTRA_MAGAZINES = 2,
 	CARVE_BYTES = 4096, /* fresh slots are carved about a page at a time */
 	WORD_BITS = 64,
@@ -86,6 +86,8 @@ typedef struct slab {
 	size_t quarantine_bytes;
 
 	size_t chunk_bytes;
+	char *own; /* what the slab itself lies in: two magazines, then this struct */
+	size_t own_bytes;
 	size_t head_offset;
 	size_t record_offset;
 	size_t magazine_offset;
@@ -97,6 +99,7 @@ typedef struct slab {
 	chunk *chunks; /* oldest first */
 	chunk *last;
 	chunk *carving; /* the first chunk with slots still to carve, or NULL */
+	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or 0 */
 	size_t chunk_count;
 	size_t taken_bytes;
 	size_t limit_bytes;
@@ -175,7 +178,7 @@ static size_t in_use(const slab *s) {
 
 /* The two magazines that lie beside the slab, both empty and in hand. */
 static void load_own_magazines(slab *s) {
-	uintptr_t own = (uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1);
+	uintptr_t own = (uintptr_t)s->own;
 	load_magazine(s, own, 0);
 	s->previous = own + s->hot.magazine_mask + 1;
 	s->previous_full = false;
@@ -229,7 +232,7 @@ static _Noreturn void panic_foreign(const slab *s, const void *p, const char *op
 /* The chunk and the index of the slot that p points to exactly; panics at anything else. */
 static chunk *slot_of(const slab *s, const void *p, size_t *index, const char *operation) {
 	uintptr_t base = base_of(s, p);
-	if (TN_UNLIKELY(tn_pages_owner(base) != s))
+	if (base != s->known_base && TN_UNLIKELY(tn_pages_owner(base) != s))
 		panic_foreign(s, p, operation);
 	chunk *c = chunk_at(s, base);
 	size_t offset = (uintptr_t)p - base;
@@ -388,6 +391,7 @@ static void release_chunk(slab *s, chunk *c) {
 	if (TN_MODE != TN_MODE_RELEASE)
 		tn_wipe(base, c->carved * c->shape->stride);
 	tn_pages_set_owner(base, NULL);
+	s->known_base = 0;
 	s->chunk_count--;
 	s->taken_bytes -= s->chunk_bytes;
 	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
@@ -398,8 +402,9 @@ static void release_chunk(slab *s, chunk *c) {
 /* Puts a chunk's magazines into circulation (I2). */
 static void list_magazines(slab *s, const chunk *c) {
 	uintptr_t magazine = (uintptr_t)c->base + s->magazine_offset;
-	for (size_t i = 0; i < s->chunk_magazines; i++)
-		push_magazine(&s->empty, magazine + i * (s->hot.magazine_mask + 1));
+	/* The lowest on top: filled one after the other they are one run of memory. */
+	for (size_t i = s->chunk_magazines; i > 0; i--)
+		push_magazine(&s->empty, magazine + (i - 1) * (s->hot.magazine_mask + 1));
 }
 
 static chunk *next_to_carve(slab *s) {
@@ -470,8 +475,7 @@ static bool refill(slab *s) {
 /* ---- giving chunks back ---- */
 
 static bool in_leaving_chunk(const slab *s, uintptr_t magazine) {
-	uintptr_t own = (uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1);
-	if (magazine - own < TN_OS_PAGE)
+	if (magazine - (uintptr_t)s->own < s->own_bytes)
 		return false;
 	return chunk_at(s, base_of(s, (void *)magazine))->leaving;
 }
@@ -741,12 +745,26 @@ static void *alloc_checked(slab *s, const void *site) {
 		return p;
 	size_t index;
 	chunk *c = slot_of(s, p, &index, "alloc");
+	s->known_base = (uintptr_t)c->base;
 	if (bit(c, index))
 		tn_panic("slab", s->name, "alloc: %p is both free and live", p);
 	set_bit(c, index, true);
 	if (TN_MODE == TN_MODE_DEBUG)
 		dress(s, c, index, site);
 	return p;
+}
+
+/* A small slot is wiped in a few stores; a call of memset would cost more than all of the checks. */
+static void wipe_slot(void *p, size_t size) {
+	enum { SMALL = 128 };
+	if (TN_MODE != TN_MODE_HARDENED || size > SMALL || size % sizeof(uint64_t) != 0) {
+		tn_wipe(p, size);
+		return;
+	}
+	for (uint64_t *word = p, *end = word + size / sizeof *word; word < end; word++) {
+		*word = 0;
+		__asm__ volatile("" ::: "memory"); /* or the compiler makes it a memset again */
+	}
 }
 
 static void free_checked(slab *s, void *p, const void *site) {
@@ -756,6 +774,7 @@ static void free_checked(slab *s, void *p, const void *site) {
 	}
 	size_t index;
 	chunk *c = slot_of(s, p, &index, "free");
+	s->known_base = (uintptr_t)c->base;
 	const slot_record *r = record_at(s, c, index);
 	if (!bit(c, index) && TN_MODE == TN_MODE_DEBUG)
 		tn_panic("slab", s->name, "free: %p is free already, allocated at %s, freed at %s", p,
@@ -765,7 +784,7 @@ static void free_checked(slab *s, void *p, const void *site) {
 	check_fences(s, c, index, "free");
 	set_bit(c, index, false);
 	if (s->init == NULL)
-		tn_wipe(p, s->slot_size);
+		wipe_slot(p, s->slot_size);
 	if (TN_MODE == TN_MODE_DEBUG)
 		quarantine_slot(s, c, index, site);
 	else
@@ -893,9 +912,8 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	const slab *s = (const slab *)hot;
 	slab_look(s, "stats");
 	size_t live = in_use(s);
-	size_t own = TN_OS_PAGE;
 	*stats = (tn_stats){.live_bytes = live * s->slot_size, .live_count = live, .chunk_count = s->chunk_count,
-		.committed_bytes = s->taken_bytes + own, .reserved_bytes = s->taken_bytes + own,
+		.committed_bytes = s->taken_bytes + s->own_bytes, .reserved_bytes = s->taken_bytes + s->own_bytes,
 		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size, .refills = s->refills,
 		.resets = s->resets};
 	memcpy(stats->name, s->name, sizeof stats->name);
@@ -1040,11 +1058,12 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 		return errno = EINVAL, NULL;
 	choose_guarded(&draft, align);
 	tn_copy_name(draft.name, o->name, "slab");
-	char *own = tn_chunk_acquire(&draft.source, TN_OS_PAGE, TN_OS_PAGE);
-	if (own == NULL)
+	size_t magazines = EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1);
+	draft.own_bytes = tn_round_up(magazines + sizeof(slab), TN_OS_PAGE);
+	draft.own = tn_chunk_acquire(&draft.source, draft.own_bytes, TN_OS_PAGE);
+	if (draft.own == NULL)
 		return NULL;
-	_Static_assert(EXTRA_MAGAZINES * MAGAZINE_WORDS_MAX * WORD + sizeof(slab) <= TN_OS_PAGE, "one page");
-	slab *s = (slab *)(void *)(own + EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1));
+	slab *s = (slab *)(void *)(draft.own + magazines);
 	*s = draft;
 	load_own_magazines(s);
 	return &s->hot;
@@ -1078,7 +1097,6 @@ void tn_slab_destroy(tn_slab *hot) {
 	report_live(s);
 	release_all(s);
 	tn_source source = s->source;
-	char *own = (char *)((uintptr_t)s & ~(uintptr_t)(TN_OS_PAGE - 1));
 	s->state = TN_DEAD;
-	tn_chunk_release(&source, own, TN_OS_PAGE, TN_OS_PAGE);
+	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);
 }
