@@ -28,13 +28,17 @@ FORBIDDEN = [
 ]
 
 
-def tracked_files():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
-                            capture_output=True, text=True)
-    if listed.returncode == 0:
-        return [path for path in listed.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
-    return [os.path.relpath(os.path.join(where, name), ROOT)
-            for where, _, names in os.walk(ROOT) for name in names if "/build/" not in where + "/"]
+def files_of_the_tree():
+    """What git knows or would add; where there is no git, everything that is not built."""
+    try:
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
+                                capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        listed = [os.path.relpath(os.path.join(where, name), ROOT)
+                  for where, _, names in os.walk(ROOT) for name in names]
+    outside = ("build/", ".git/")
+    return [path for path in listed
+            if not path.startswith(outside) and os.path.isfile(os.path.join(ROOT, path))]
 
 
 def line_of(text, position):
@@ -189,7 +193,7 @@ def fix(path):
 
 
 def main():
-    files = [path for path in tracked_files() if path.endswith(TEXT)]
+    files = [path for path in files_of_the_tree() if path.endswith(TEXT)]
     if sys.argv[1:] == ["--fix"]:
         for path in files:
             fix(path)
