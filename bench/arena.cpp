@@ -12,6 +12,11 @@ namespace {
 
 constexpr size_t object_bytes = 96;
 
+template <class A> inline void end(A &a, size_t count) {
+	a.reset(count);
+	barrier();
+}
+
 template <size_t count, class A> inline void fill(A &a) {
 	for (size_t i = 0; i < count; i++) {
 		char *p = static_cast<char *>(a.alloc(object_bytes, i));
@@ -36,7 +41,7 @@ public:
 		uint64_t from = ticks();
 		for (size_t r = 0; r < repeats; r++) {
 			fill<count>(a_);
-			a_.reset(count);
+			end(a_, count);
 		}
 		return ticks() - from;
 	}
@@ -70,7 +75,7 @@ public:
 				escape(p);
 				*p = 1;
 			}
-			a_.reset(mixed_count);
+			end(a_, mixed_count);
 		}
 		return ticks() - from;
 	}
@@ -87,7 +92,7 @@ public:
 		for (size_t r = 0; r < repeats; r++) {
 			fill<count>(a_);
 			uint64_t from = ticks();
-			a_.reset(count);
+			end(a_, count);
 			sum += ticks() - from;
 		}
 		return sum;
@@ -108,19 +113,16 @@ public:
 			escape(a);
 			fill<count>(*a);
 			if (A::frees_each)
-				a->reset(count);
+				end(*a, count);
 		}
 		return ticks() - from;
 	}
 };
 
-/* Every request is timed by itself. The first ones of a run are not recorded: they find their memory
- * cold because another subject ran before, which is not the allocator's doing. */
+/* Every request is timed by itself. */
 template <class A, size_t count> class pauses : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
-		for (size_t r = 0; r < unrecorded; r++)
-			time_one();
 		last_.clear();
 		uint64_t sum = 0;
 		for (size_t r = 0; r < repeats; r++) {
@@ -138,12 +140,10 @@ public:
 	}
 
 private:
-	static constexpr size_t unrecorded = 16;
-
 	uint64_t time_one() {
 		uint64_t from = ticks();
 		fill<count>(a_);
-		a_.reset(count);
+		end(a_, count);
 		return ticks() - from;
 	}
 
@@ -176,7 +176,7 @@ template <class A> using lifetimes_20 = lifetimes<A, 20>;
 
 std::vector<subject> made_by_all() {
 	return {
-		make_subject<lifetimes_20<tenure_arena>>("tenure-arena"),
+		make_subject<lifetimes_20<tenure_lifetime>>("tenure-arena"),
 		make_subject<lifetimes_20<floor_lifetime>>("floor"),
 		make_subject<lifetimes_20<glibc_each>>("glibc"),
 		make_subject<lifetimes_20<mimalloc_heap>>("mimalloc"),
@@ -220,8 +220,12 @@ std::vector<workload> workloads() {
 		make_workload("arena-create-20-destroy", 1, made_by_all()),
 		make_workload("pause-80x96", 80, reused_by_all<pauses_80, chunk_bytes>()),
 	};
-	all[2].objects = 200000;
-	all[5].total_repeats = 50000;
+	workload &bulk = all[2], &bulk_free = all[3], &pause = all[5];
+	bulk.objects = 200000;
+	bulk.unmeasured = bulk_free.unmeasured = 1;
+	bulk.least_repeats = bulk_free.least_repeats = 3;
+	pause.total_repeats = 50000;
+	pause.unmeasured = 16;
 	return all;
 }
 

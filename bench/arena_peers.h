@@ -30,28 +30,54 @@ constexpr size_t most_objects = 200000;
 /* Pointers to what is to be freed one by one; written once before any memory is measured. */
 inline void *live[most_objects];
 
+/* In the adapter itself, as the peers that are C++ objects are. */
 class tenure_arena {
 public:
 	static constexpr bool frees_each = false;
 
-	tenure_arena() : arena_(tn_arena_create(nullptr)) {
+	tenure_arena() {
+		if (!tn_arena_init(&arena_, nullptr))
+			std::abort();
 	}
 	~tenure_arena() {
-		tn_arena_destroy(arena_);
+		tn_arena_deinit(&arena_);
 	}
 	tenure_arena(const tenure_arena &) = delete;
 	tenure_arena &operator=(const tenure_arena &) = delete;
 
 	void *alloc(size_t size, size_t) {
-		return tn_arena_alloc(arena_, size, align);
+		return tn_arena_alloc(&arena_, size, align);
 	}
 	void reset(size_t) {
-		tn_arena_reset(arena_);
+		tn_arena_reset(&arena_);
 	}
 	double committed_bytes() const {
 		tn_stats stats;
-		tn_arena_stats(arena_, &stats);
+		tn_arena_stats(&arena_, &stats);
 		return static_cast<double>(stats.committed_bytes);
+	}
+
+private:
+	tn_arena arena_;
+};
+
+/* Made and ended by the library. */
+class tenure_lifetime {
+public:
+	static constexpr bool frees_each = false;
+
+	tenure_lifetime() : arena_(tn_arena_create(nullptr)) {
+	}
+	~tenure_lifetime() {
+		tn_arena_destroy(arena_);
+	}
+	tenure_lifetime(const tenure_lifetime &) = delete;
+	tenure_lifetime &operator=(const tenure_lifetime &) = delete;
+
+	void *alloc(size_t size, size_t) {
+		return tn_arena_alloc(arena_, size, align);
+	}
+	void reset(size_t) {
 	}
 
 private:

@@ -66,7 +66,9 @@ static size_t calibrate(contestant &it) {
 }
 
 /* Runs until a run was not interrupted by another process; returns how many were. */
-static size_t sample(player &p, double ops) {
+static size_t sample(player &p, const workload &w) {
+	if (w.unmeasured != 0)
+		p.it->run(w.unmeasured);
 	for (size_t spoilt = 0;; spoilt++) {
 		uint64_t switches = read_process().involuntary_switches;
 		uint64_t took = p.it->run(p.repeats);
@@ -74,18 +76,18 @@ static size_t sample(player &p, double ops) {
 			continue;
 		p.it->accept();
 		p.ns_per_op.push_back(static_cast<double>(took) * ns_per_tick() /
-			(static_cast<double>(p.repeats) * ops));
+			(static_cast<double>(p.repeats) * w.ops));
 		return spoilt;
 	}
 }
 
-static size_t play_rounds(std::vector<player> &players, double ops, size_t rounds) {
+static size_t play_rounds(std::vector<player> &players, const workload &w, size_t rounds) {
 	size_t spoilt = 0;
 	size_t n = players.size();
 	for (size_t round = 0; round < rounds; round++)
 		for (size_t i = 0; i < n; i++) {
 			size_t at = (round / 2 + i) % n;
-			spoilt += sample(players[round % 2 == 0 ? at : n - 1 - at], ops);
+			spoilt += sample(players[round % 2 == 0 ? at : n - 1 - at], w);
 		}
 	return spoilt;
 }
@@ -207,12 +209,12 @@ static std::vector<row> play(const workload &w, const run_options &options) {
 		players.push_back({s.name, s.make(), 1, {}});
 		players.back().repeats = w.total_repeats != 0
 			? (w.total_repeats + options.rounds - 1) / options.rounds
-			: calibrate(*players.back().it);
+			: std::max(w.least_repeats, calibrate(*players.back().it));
 	}
 	for (size_t round = 0; round < warm_up_rounds; round++)
 		for (player &p : players)
 			p.it->run(p.repeats);
-	size_t spoilt = play_rounds(players, w.ops, options.rounds);
+	size_t spoilt = play_rounds(players, w, options.rounds);
 	std::vector<row> rows = summarise(w, players);
 	describe_memory(w, growth, rows);
 	std::fprintf(stderr, "%-24s %zu subjects, %zu rounds, %zu runs repeated after an interruption\n",

@@ -64,6 +64,9 @@ struct workload {
 	double ops = 1;            /* operations in one repeat: what ns_per_op is divided by */
 	std::vector<subject> subjects;
 	size_t total_repeats = 0;  /* in all rounds together; 0: so many that a round takes 2 ms */
+	size_t least_repeats = 1;  /* in one round */
+	size_t unmeasured = 0;     /* repeats before every round that do not count: for work whose memory the
+	                              other subjects push out of the caches, which would be measured instead */
 	double objects = 0;        /* most objects live at once: asks for peak_rss_bytes and bytes_per_object */
 	std::function<void()> setup; /* runs before any subject is made: ages the heap, loads input */
 	unsigned threads = 1;
