@@ -14,10 +14,10 @@
 int main(int argc, char **argv) {
 	static char here[64];
 	char there[64];
-	void *slots[1000];
+	void *slots[2000];
 	tn_slab *s = make_slab("s", 64, 0);
 	char *q = tn_slab_alloc(make_slab("other", 64, 0));
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 2000; i++)
 		slots[i] = tn_slab_alloc(s);
 	void *p = IS("static") ? here : IS("stack") ? there : IS("malloc") ? malloc(64) : q;
 	if (IS("other-interior"))
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
 	tell("p", p);
 	tell("q", q);
 	tn_slab_free(s, p);
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 2000; i++)
 		tn_slab_free(s, slots[i]);
 	return 0;
 }
