@@ -1033,6 +1033,18 @@ TEST(arena, printf_text_of_its_own_chunk) {
 	EXPECT_STREQ(text + 299998, "42|end");
 }
 
+TEST(arena, printf_across_the_committed_part_of_a_range) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 8 * mib;
+	arena_owner a = make_arena(options);
+	for (int i = 0; i < 200; i++) {
+		char *text = tn_arena_printf(a.get(), "%*d|end", 20000, i);
+		ASSERT_NE(text, nullptr);
+		ASSERT_EQ(std::strlen(text), 20004u);
+		ASSERT_STREQ(text + 20000, "|end");
+	}
+}
+
 TEST(arena, printf_that_cannot_be_printed) {
 	std::setlocale(LC_ALL, "C");
 	arena_owner a = make_arena();
@@ -1189,6 +1201,21 @@ TEST(arena, a_block_shrunk_past_the_mark_survives_the_rewind) {
 	ASSERT_TRUE(tn_arena_verify(a.get()));
 	char *r = static_cast<char *>(tn_arena_alloc(a.get(), 50, 16));
 	fill(r, 50, 3);
+	EXPECT_TRUE(filled(p, 10, 1));
+}
+
+TEST(arena, a_block_shrunk_past_the_mark_survives_growth_and_rewind) {
+	arena_owner a = make_arena();
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
+	fill(p, 1000, 1);
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	ASSERT_TRUE(tn_arena_resize(a.get(), p, 1000, 10));
+	allocate_total(a.get(), 300 * kib, 10000);
+	tn_arena_rewind(a.get(), mark);
+	ASSERT_TRUE(tn_arena_verify(a.get()));
+	EXPECT_TRUE(filled(p, 10, 1));
+	char *q = static_cast<char *>(tn_arena_alloc(a.get(), 50, 16));
+	fill(q, 50, 3);
 	EXPECT_TRUE(filled(p, 10, 1));
 }
 

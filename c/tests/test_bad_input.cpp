@@ -1,0 +1,400 @@
+// Sizes, counts and alignments that cannot be: NULL and the right errno, or a block that is really there.
+#include "allocators.h"
+#include "ledger.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+namespace {
+
+constexpr size_t chunk = 64 * kib;
+constexpr size_t limit = 4 * mib;
+
+std::vector<size_t> interesting_sizes() {
+	std::vector<size_t> sizes;
+	auto round = [&sizes](size_t middle, size_t below, size_t above) {
+		for (size_t i = 0; i <= below + above; i++)
+			sizes.push_back(middle - below + i);
+	};
+	for (unsigned k = 0; k < 64; k++)
+		round(size_t{1} << k, 64, 64);
+	round(SIZE_MAX, 128, 0);
+	round(PTRDIFF_MAX, 64, 64);
+	round(chunk, 64, 64);
+	round(0, 0, 100);
+	std::sort(sizes.begin(), sizes.end());
+	sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+	return sizes;
+}
+
+// The largest and the boundaries, which meet every alignment at every fill.
+std::vector<size_t> edges() {
+	return {0, 1, 8, 9, 15, 16, 17, chunk - 64, chunk - 1, chunk, chunk + 1, PTRDIFF_MAX - size_t{4097},
+		PTRDIFF_MAX - size_t{1}, PTRDIFF_MAX, size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4097, SIZE_MAX - 4096,
+		SIZE_MAX - 65, SIZE_MAX - 64, SIZE_MAX - 63, SIZE_MAX - 32, SIZE_MAX - 17, SIZE_MAX - 16, SIZE_MAX - 15,
+		SIZE_MAX - 9, SIZE_MAX - 8, SIZE_MAX - 7, SIZE_MAX - 1, SIZE_MAX};
+}
+
+std::vector<size_t> alignments() {
+	std::vector<size_t> all = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, TN_ALIGN_MAX - 1, TN_ALIGN_MAX + 1,
+		SIZE_MAX, SIZE_MAX - 1, size_t{PTRDIFF_MAX}, SIZE_MAX - 15};
+	for (unsigned k = 0; k < 64; k++)
+		all.push_back(size_t{1} << k);
+	return all;
+}
+
+bool good_alignment(size_t align) {
+	return (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
+}
+
+// An arena with books, and what each call on it must leave behind.
+class witness {
+public:
+	explicit witness(bool fixed) : a(options(fixed)) {
+		EXPECT_TRUE(a.ready);
+		old = static_cast<char *>(tn_arena_alloc(a.get(), 40, 8));
+		start = tn_arena_mark(a.get());
+	}
+
+	// Moves the cursor by `bytes` past where it was, in steps of 8.
+	void fill_to(size_t bytes) {
+		tn_arena_rewind(a.get(), start);
+		start = tn_arena_mark(a.get());
+		if (bytes >= 16) {
+			ASSERT_NE(tn_arena_alloc(a.get(), bytes, 1), nullptr);
+		}
+		filled = tn_arena_mark(a.get());
+		before = stats_of(a.get());
+	}
+
+	// `p` is what a call with these arguments returned.
+	void judge(char *p, size_t size, size_t align) {
+		if (p == nullptr) {
+			ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL) << size << " at " << align;
+			expect_unchanged();
+			return;
+		}
+		ASSERT_TRUE(good_alignment(align)) << size << " at " << align;
+		ASSERT_TRUE(aligned_to(p, align == 0 ? 16 : align)) << size << " at " << align;
+		ASSERT_TRUE(books.holds(p, size)) << "a block of " << size << " at " << align << " is not there";
+		if (size > 0 && size <= mib)
+			p[0] = p[size - 1] = 1;
+		take_back();
+	}
+
+	void expect_unchanged() {
+		tn_stats now = stats_of(a.get());
+		ASSERT_EQ(now.live_bytes, before.live_bytes);
+		ASSERT_EQ(now.committed_bytes, before.committed_bytes);
+		ASSERT_EQ(now.chunk_count, before.chunk_count);
+		ASSERT_EQ(now.refills, before.refills);
+	}
+
+	void take_back() {
+		tn_arena_rewind(a.get(), filled);
+		filled = tn_arena_mark(a.get());
+		before = stats_of(a.get());
+	}
+
+	ledger books;
+	placed_arena a;
+	char *old = nullptr;
+
+private:
+	tn_arena_options options(bool fixed) {
+		tn_arena_options o = {};
+		o.source = books.source();
+		o.limit_bytes = limit;
+		o.fixed = fixed;
+		return o;
+	}
+
+	tn_checkpoint start, filled;
+	tn_stats before;
+};
+
+void sweep_alloc(bool fixed, const std::vector<size_t> &sizes, size_t fill_step) {
+	witness w(fixed);
+	std::vector<size_t> aligns = alignments();
+	size_t turn = 0;
+	for (size_t fill = 0; fill < 64; fill += fill_step) {
+		w.fill_to(fill + turn++ % fill_step);
+		for (size_t size : sizes)
+			for (size_t align : aligns) {
+				errno = 0;
+				w.judge(static_cast<char *>(tn_arena_alloc(w.a.get(), size, align)), size, align);
+				if (::testing::Test::HasFatalFailure())
+					return;
+			}
+	}
+	EXPECT_TRUE(tn_arena_verify(w.a.get()));
+}
+
+TEST(bad_input, arena_alloc_at_the_edges_at_every_fill) {
+	sweep_alloc(false, edges(), 1);
+	sweep_alloc(true, edges(), 1);
+}
+
+TEST(bad_input, arena_alloc_of_every_size_and_alignment) {
+	sweep_alloc(false, interesting_sizes(), 64);
+	sweep_alloc(true, interesting_sizes(), 64);
+}
+
+TEST(bad_input, arena_resize) {
+	witness w(false);
+	for (size_t fill = 0; fill < 64; fill++)
+		for (size_t size : interesting_sizes()) {
+			w.fill_to(fill);
+			char *last = static_cast<char *>(tn_arena_alloc(w.a.get(), 24, 8));
+			size_t live = stats_of(w.a.get()).live_bytes;
+			errno = 0;
+			if (!tn_arena_resize(w.a.get(), last, 24, size)) {
+				ASSERT_EQ(errno, 0);
+				ASSERT_EQ(stats_of(w.a.get()).live_bytes, live) << size;
+				continue;
+			}
+			ASSERT_TRUE(w.books.holds(last, size)) << size;
+			if (size > 0)
+				last[0] = last[size - 1] = 1;
+		}
+}
+
+TEST(bad_input, arena_realloc) {
+	for (bool last : {true, false}) {
+		witness w(false);
+		size_t turn = 0;
+		for (size_t size : interesting_sizes())
+			for (size_t align : alignments()) {
+				// In place the block may keep its address under any alignment that it has.
+				w.fill_to(turn++ % 64);
+				char *p = static_cast<char *>(tn_arena_alloc(w.a.get(), 24, 8));
+				if (!last)
+					tn_arena_alloc(w.a.get(), 16, 8);
+				size_t live = stats_of(w.a.get()).live_bytes;
+				fill(p, 24, size);
+				errno = 0;
+				char *q = static_cast<char *>(tn_arena_realloc(w.a.get(), p, 24, size, align));
+				if (q == nullptr) {
+					ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL) << size << " at " << align;
+					ASSERT_EQ(stats_of(w.a.get()).live_bytes, live);
+					ASSERT_TRUE(filled(p, 24, size));
+					continue;
+				}
+				ASSERT_TRUE(good_alignment(align)) << size << " at " << align;
+				ASSERT_TRUE(aligned_to(q, align == 0 ? 16 : align));
+				ASSERT_TRUE(w.books.holds(q, size));
+				ASSERT_TRUE(filled(q, std::min<size_t>(size, 24), size));
+			}
+	}
+}
+
+TEST(bad_input, arena_copy_reads_nothing_that_cannot_be_kept) {
+	witness w(false);
+	char byte = 1;
+	w.fill_to(0);
+	for (size_t size : interesting_sizes()) {
+		if (size <= limit)
+			continue;
+		EXPECT_REFUSED(tn_arena_copy(w.a.get(), &byte, size), ENOMEM);
+		w.expect_unchanged();
+	}
+}
+
+TEST(bad_input, arena_printf_of_too_much) {
+	witness w(false);
+	w.fill_to(0);
+	for (int width : {5000000, 60000000}) {
+		EXPECT_REFUSED(tn_arena_printf(w.a.get(), "%*s", width, ""), ENOMEM);
+		w.expect_unchanged();
+	}
+}
+
+template <typename T>
+void sweep_arrays() {
+	witness w(false);
+	w.fill_to(0);
+	for (size_t count : interesting_sizes()) {
+		errno = 0;
+		T *p = TN_NEW_ARRAY(w.a.get(), T, count);
+		bool fits = count <= 2 * limit / sizeof(T);
+		ASSERT_TRUE(p == nullptr || fits) << count;
+		if (p == nullptr) {
+			ASSERT_EQ(errno, ENOMEM) << count;
+			w.expect_unchanged();
+			continue;
+		}
+		ASSERT_TRUE(w.books.holds(reinterpret_cast<char *>(p), count * sizeof(T)));
+		w.take_back();
+	}
+}
+
+TEST(bad_input, arrays_whose_size_wraps) {
+	struct odd {
+		char c[24];
+	};
+	struct large {
+		char c[4096];
+	};
+	sweep_arrays<char>();
+	sweep_arrays<uint64_t>();
+	sweep_arrays<odd>();
+	sweep_arrays<large>();
+	witness w(false);
+	for (unsigned k = 1; k < 40; k++)
+		for (size_t off = 0; off < 3; off++) {
+			// count * 24 is a little more than 2^64.
+			size_t count = SIZE_MAX / 24 + 1 + off + (size_t{1} << k);
+			EXPECT_REFUSED(TN_NEW_ARRAY(w.a.get(), odd, count), ENOMEM);
+		}
+}
+
+TEST(bad_input, slab_create) {
+	constexpr size_t slab_limit = 256 * kib;
+	for (size_t size : interesting_sizes())
+		for (size_t align : alignments()) {
+			ledger books;
+			tn_slab_options options = {};
+			options.source = books.source();
+			options.limit_bytes = slab_limit;
+			errno = 0;
+			slab_owner s = make_slab(size, align, options);
+			bool valid = size != 0 && good_alignment(align);
+			if (s == nullptr) {
+				ASSERT_TRUE(errno == EINVAL || (valid && errno == ENOMEM)) << size << " at " << align;
+				ASSERT_TRUE(!valid || size > slab_limit / 4) << size << " at " << align;
+				continue;
+			}
+			ASSERT_TRUE(valid) << size << " at " << align;
+			ASSERT_GE(tn_slab_slot_size(s.get()), size);
+			// A chunk of this alignment is no smaller, and so is refused.
+			errno = 0;
+			char *p = static_cast<char *>(tn_slab_alloc(s.get()));
+			if (p == nullptr) {
+				ASSERT_EQ(errno, ENOMEM);
+				continue;
+			}
+			ASSERT_TRUE(books.holds(p, size));
+			ASSERT_TRUE(aligned_to(p, align == 0 ? 16 : align));
+			p[0] = p[size - 1] = 1;
+		}
+}
+
+TEST(bad_input, slab_batch_counts) {
+	tn_slab_options options = {};
+	options.limit_bytes = limit;
+	slab_owner s = make_slab(100, 0, options);
+	void *none[1] = {nullptr};
+	for (size_t count : interesting_sizes()) {
+		if (count < size_t{1} << 60)
+			continue;
+		EXPECT_REFUSED(tn_slab_alloc_batch(s.get(), none, count), ENOMEM);
+		ASSERT_EQ(none[0], nullptr);
+		ASSERT_EQ(tn_slab_in_use(s.get()), 0u);
+	}
+}
+
+TEST(bad_input, options) {
+	for (size_t size : interesting_sizes()) {
+		ledger books;
+		tn_slab_options slab = {};
+		slab.source = books.source();
+		slab.limit_bytes = limit;
+		slab.chunk_bytes = size;
+		errno = 0;
+		slab_owner s = make_slab(16, 0, slab);
+		ASSERT_TRUE(s != nullptr || errno == EINVAL || errno == ENOMEM) << size;
+		if (s != nullptr && tn_slab_alloc(s.get()) == nullptr) {
+			ASSERT_EQ(errno, ENOMEM);
+		}
+		for (int which = 0; which < 4; which++) {
+			tn_arena_options arena = {};
+			arena.limit_bytes = which == 3 ? size : limit;
+			arena.source = which == 2 ? nullptr : books.source();
+			(which == 0 ? arena.chunk_bytes : which == 1 ? arena.retain_bytes : arena.reserve_bytes) =
+				which == 3 ? 0 : size;
+			if (which == 2 && size == 0)
+				continue;
+			errno = 0;
+			arena_owner a = make_arena(arena);
+			ASSERT_TRUE(a != nullptr || errno == EINVAL || errno == ENOMEM) << size << " as option " << which;
+			if (a != nullptr && tn_arena_alloc(a.get(), 100, 0) == nullptr) {
+				ASSERT_EQ(errno, ENOMEM);
+			}
+			if (a != nullptr) {
+				ASSERT_TRUE(tn_arena_verify(a.get()));
+			}
+		}
+	}
+}
+
+// The bump of tn_arena_alloc at any width. `accepted` is whether the fast path serves it.
+template <typename word>
+word bump(word cursor, word end, word size, word align, bool &accepted) {
+	align = align == 0 ? word{16} : align;
+	word needed = size < 9 ? word{9} : size;
+	word grain = align < 16 ? word{7} : word{15};
+	word skew = static_cast<word>((cursor | align) & static_cast<word>(align - 1));
+	accepted = skew == 0 && needed <= static_cast<word>(end - cursor);
+	return static_cast<word>(cursor + (static_cast<word>(needed + grain) & static_cast<word>(~grain)));
+}
+
+struct verdicts {
+	size_t wrong_accepts = 0, wrong_rejects = 0, wrong_cursors = 0, accepts = 0;
+};
+
+void compare_with_oracle(int cursor, int end, int size, int align, verdicts &v) {
+	bool accepted;
+	int next = bump<uint8_t>(static_cast<uint8_t>(cursor), static_cast<uint8_t>(end), static_cast<uint8_t>(size),
+		static_cast<uint8_t>(align), accepted);
+	int real_align = align == 0 ? 16 : align;
+	bool power = (real_align & (real_align - 1)) == 0;
+	bool fits = power && cursor % real_align == 0 && cursor + std::max(size, 9) <= end;
+	v.wrong_accepts += accepted && !fits;
+	v.wrong_rejects += !accepted && fits;
+	if (!accepted)
+		return;
+	v.accepts++;
+	bool sound = next <= end && next >= cursor + size && next >= cursor + 16 && next % 8 == 0;
+	v.wrong_cursors += !sound;
+}
+
+TEST(bad_input, the_bump_at_eight_bits_exhaustively) {
+	verdicts v;
+	for (int cursor = 0; cursor < 256; cursor += 8)
+		for (int end = (cursor + 15) / 16 * 16; end < 256; end += 16)
+			for (int size = 0; size < 256; size++)
+				for (int align = 0; align < 256; align++)
+					compare_with_oracle(cursor, end, size, align, v);
+	EXPECT_EQ(v.wrong_accepts, 0u);
+	EXPECT_EQ(v.wrong_rejects, 0u);
+	EXPECT_EQ(v.wrong_cursors, 0u);
+	EXPECT_GT(v.accepts, 10000u);
+}
+
+// The copy above is the formula that the header has.
+TEST(bad_input, the_bump_at_full_width_is_the_same) {
+	tn_arena_options options = {};
+	options.fixed = true;
+	arena_owner a = make_arena(options);
+	size_t accepts = 0;
+	for (size_t fill = 0; fill < 200; fill += 8)
+		for (size_t size = 0; size < 200; size++)
+			for (size_t align : alignments()) {
+				tn_arena_reset(a.get());
+				if (fill >= 16) {
+					tn_arena_alloc(a.get(), fill, 8);
+				}
+				bool accepted;
+				uintptr_t cursor = address(a->cursor);
+				uintptr_t next = bump<uintptr_t>(cursor, address(a->limit), size, align, accepted);
+				void *p = tn_arena_alloc(a.get(), size, align);
+				if (debug_mode || !accepted || a->current == nullptr || cursor == 0)
+					continue;
+				accepts++;
+				ASSERT_EQ(address(p), cursor);
+				ASSERT_EQ(address(a->cursor), next);
+			}
+	EXPECT_TRUE(debug_mode || accepts > 10000);
+}
+
+} // namespace
