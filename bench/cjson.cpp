@@ -341,10 +341,10 @@ static std::vector<subject> subjects(const document &d, const parse_figures &exp
 	return all;
 }
 
-std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected, size_t documents) {
+std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected) {
 	workload fresh;
 	fresh.name = d.label + "-fresh";
-	fresh.total_repeats = documents;
+	fresh.unmeasured = 1;
 	fresh.subjects = subjects(d, expected);
 	workload aged = fresh;
 	aged.name = d.label + "-aged";
@@ -383,13 +383,13 @@ footprint cjson_footprint(const document &d, const parse_figures &expected, cons
 	return f;
 }
 
-std::string read_file(const std::string &path) {
+std::string read_file(const std::string &path, size_t most) {
 	std::string text;
 	FILE *f = std::fopen(path.c_str(), "rb");
 	if (f == nullptr)
 		return text;
 	char buffer[1 << 16];
-	for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
+	for (size_t n; text.size() <= most && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
 		text.append(buffer, n);
 	if (std::ferror(f))
 		text.clear();
@@ -402,7 +402,7 @@ std::string read_file(const std::string &path) {
 static std::vector<document> iso_documents() {
 	std::vector<document> all;
 	for (auto [label, path] : {std::pair("cjson-small", small_document), {"cjson-large", large_document}}) {
-		document d = {label, read_file(path)};
+		document d = {label, read_file(path, SIZE_MAX - 1)};
 		if (d.text.empty())
 			std::fprintf(stderr, "cjson: %s left out: cannot read %s of Debian's iso-codes\n", label, path);
 		else
@@ -414,11 +414,9 @@ static std::vector<document> iso_documents() {
 static std::vector<workload> arena_family() {
 	static const std::vector<document> documents = iso_documents();
 	std::vector<workload> all;
-	for (const document &d : documents) {
-		parse_figures f = inspect(d);
-		for (workload &w : cjson_workloads(d, f, f.seconds < short_seconds ? 0 : 505))
+	for (const document &d : documents)
+		for (workload &w : cjson_workloads(d, inspect(d)))
 			all.push_back(std::move(w));
-	}
 	return all;
 }
 

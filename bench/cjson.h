@@ -29,13 +29,9 @@ struct parse_figures {
 parse_figures inspect(const document &d);
 
 /* LABEL-fresh and LABEL-aged. The subjects are glibc, mimalloc, jemalloc, tenure-arena and floor; each
- * compares the tree that it builds with `expected` before it is timed.
- *
- * documents  in all rounds together, several to a turn: where a turn is a single document, the other
- *            subjects' trees have pushed its memory out of the cache, and that flatters those who use
- *            little of it. 0 for documents of less than short_seconds: turns of 2 ms. */
-std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected, size_t documents);
-constexpr double short_seconds = 0.0004;
+ * compares the tree that it builds with `expected` before it is timed. Every turn begins with a document
+ * that does not count: it brings back what the other subjects pushed out of the caches. */
+std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected);
 
 /* Of a process that parses and drops the document up to 100 times on one subject, and does nothing else
  * (where the heap is aged: but age it). */
@@ -49,8 +45,8 @@ footprint cjson_footprint(const document &d, const parse_figures &expected, cons
 /* Name and version of the allocators that are compared. */
 std::string allocator_versions();
 
-/* An empty answer and errno when the file cannot be read. */
-std::string read_file(const std::string &path);
+/* An empty answer and errno when the file cannot be read; reading stops soon after `most` bytes. */
+std::string read_file(const std::string &path, size_t most);
 
 /* Debian's iso-codes: 6 KB and 875 KB. */
 extern const char *const small_document, *const large_document;

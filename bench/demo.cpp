@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <sstream>
 
 #include "cjson.h"
 
@@ -65,13 +66,13 @@ static int load(const std::string &path, input &in) {
 		return refuse(exit_usage, path, std::strerror(errno));
 	if (S_ISDIR(s.st_mode))
 		return refuse(exit_usage, path, "is a directory, not a JSON document");
-	if (static_cast<size_t>(s.st_size) > largest_document)
-		return refuse(exit_usage, path, std::to_string(s.st_size) + " bytes; the demo takes at most " +
-			std::to_string(largest_document) + ", to end within a minute");
 	errno = 0;
-	in.document = {label_of(path), bench::read_file(path)};
+	in.document = {label_of(path), bench::read_file(path, largest_document)};
 	if (errno != 0)
 		return refuse(exit_usage, path, std::strerror(errno));
+	if (in.document.text.size() > largest_document)
+		return refuse(exit_usage, path, "has more than " + std::to_string(largest_document) +
+			" bytes, the most that the demo takes, to end within a minute");
 	if (in.document.text.empty())
 		return refuse(exit_damaged, path, "is empty: byte 0 should begin a JSON document");
 	in.figures = bench::inspect(in.document);
@@ -143,8 +144,8 @@ static void print_workload(const char *heap, const std::vector<row> &rows) {
 
 static void print_document(const input &in) {
 	const bench::parse_figures &f = in.figures;
-	std::printf("\n%s: %zu bytes of JSON; one parse makes %zu items with %zu allocations of %.0f bytes "
-		"on average, %.0f KB in all\n", in.document.label.c_str(), in.document.text.size(), f.items, f.blocks,
+	std::printf("\n%s, %zu B: a parse makes %zu item%s with %zu allocations of %.0f B on average, %.1f KiB in "
+		"all\n", in.document.label.c_str(), in.document.text.size(), f.items, f.items == 1 ? "" : "s", f.blocks,
 		static_cast<double>(f.bytes) / static_cast<double>(f.blocks), static_cast<double>(f.bytes) / 1024);
 }
 
@@ -152,6 +153,7 @@ static void print_legend() {
 	std::printf(
 		"\n"
 		"time         to parse one document and drop it: the median of all rounds, in which the five take turns\n"
+		"             (each warms the caches with a document that does not count)\n"
 		"of glibc's   the quotient of two times of the same round: its median and 95 %% interval\n"
 		"alloc. share the part of the time that the floor does not need; the floor moves a cursor, unchecked,\n"
 		"             and drops a document by moving it back. It holds what a colder cache costs the parser\n"
@@ -210,14 +212,17 @@ struct range {
 /* What is saved, in per cent of the other's time, on one kind of heap. */
 struct savings {
 	range of_glibc, of_preload, preload_of_glibc, above_floor;
+	bool sure = true; /* no interval of of_preload reaches 0 */
 };
 
 static savings compare(const std::vector<workload_rows> &all, size_t first) {
 	savings s;
 	for (size_t i = first; i < all.size(); i += 2) {
 		const row &arena = *find(all[i], "tenure-arena"), &preload = best_preload(all[i]);
+		const interval &q = arena.ratio.at(preload.subject);
 		s.of_glibc.add(100 * (1 - arena.ratio.at("glibc").median));
-		s.of_preload.add(100 * (1 - arena.ratio.at(preload.subject).median));
+		s.of_preload.add(100 * (1 - q.median));
+		s.sure = s.sure && (q.low > 1 || q.high < 1);
 		s.preload_of_glibc.add(100 * (1 - preload.ratio.at("glibc").median));
 		s.above_floor.add(100 * (arena.ratio.at("floor").median - 1));
 	}
@@ -249,11 +254,31 @@ static std::string losses_of(const std::vector<workload_rows> &all) {
 
 /* Below 5 % a change of the program is not worth its review; that line is drawn by hand. */
 static const char *advice(const savings &fresh, const savings &aged) {
+	if (!fresh.sure || !aged.sure)
+		return "measure again on a quiet machine before changing the program";
 	if (std::max(fresh.of_preload.most, aged.of_preload.most) < 5)
 		return "preload the better of the two and leave the program as it is";
 	if (std::min(fresh.of_preload.least, aged.of_preload.least) < 5)
 		return "preload first, and change the program only where your case is like the better end";
-	return "an arena is worth its two hooks and its thread-local pointer where documents die whole";
+	return "an arena is worth its two hooks and a thread-local pointer where documents are dropped whole";
+}
+
+static void print_wrapped(const std::string &text) {
+	size_t column = 0;
+	std::istringstream words(text);
+	for (std::string word; words >> word;) {
+		if (column != 0 && word[0] != '%' && column + 1 + word.size() > 100) {
+			std::printf("\n");
+			column = 0;
+		}
+		std::printf("%s%s", column == 0 ? "" : " ", word.c_str());
+		column += word.size() + (column == 0 ? 0 : 1);
+	}
+	std::printf("\n");
+}
+
+static std::string over_preload(const savings &s) {
+	return s.of_preload.text() + (s.sure ? "" : " (within the noise of this run)");
 }
 
 static void print_conclusion(const std::vector<workload_rows> &all) {
@@ -262,32 +287,25 @@ static void print_conclusion(const std::vector<workload_rows> &all) {
 	floor.add(aged.above_floor.least);
 	floor.add(aged.above_floor.most);
 	std::string losses = losses_of(all);
-	std::printf("\nConclusion: on a fresh heap an arena per document saves %s of glibc's time, of which %s can "
-		"be had without changing the program, by preloading the better of mimalloc and jemalloc; over that one "
-		"the arena itself saves %s. ", fresh.of_glibc.text().c_str(), fresh.preload_of_glibc.text().c_str(),
-		fresh.of_preload.text().c_str());
-	std::printf("On an aged heap these are %s, %s and %s. It needs %s more time than the floor, which nothing "
-		"beats; so %s. ", aged.of_glibc.text().c_str(), aged.preload_of_glibc.text().c_str(),
-		aged.of_preload.text().c_str(), floor.text().c_str(), advice(fresh, aged));
-	std::printf("It loses: %s.\n", losses.empty() ? "nowhere in this run" : losses.c_str());
+	std::printf("\n");
+	print_wrapped("Conclusion: " + std::string(advice(fresh, aged)) + ": an arena for each saves " +
+		fresh.of_glibc.text() + " of glibc's time on a fresh heap and " + aged.of_glibc.text() +
+		" on an aged one, but the better of mimalloc and jemalloc, which is had by preloading it and changes "
+		"nothing in the program, already saves " + fresh.preload_of_glibc.text() + " and " +
+		aged.preload_of_glibc.text() + ", and over that one the arena saves " + over_preload(fresh) + " and " +
+		over_preload(aged) + ". The arena takes " + floor.text() + " more than the floor. It loses: " +
+		(losses.empty() ? "nowhere in this run" : losses) + ".");
 }
 
 /* ---- the run ---- */
 
-/* How many documents a subject parses, and in how many turns: four workloads take less than a minute. */
-struct plan {
-	size_t documents, rounds;
-};
-
-static plan plan_for(const bench::parse_figures &f) {
-	if (f.seconds < bench::short_seconds)
-		return {0, 301};
-	size_t documents = static_cast<size_t>(std::clamp(0.6 / f.seconds, 16.0, 1500.0));
-	return {documents, std::clamp<size_t>(documents / 5, 8, 60)};
+/* So that four workloads take half a minute, and no fewer than an interval needs. */
+static size_t rounds_for(const bench::parse_figures &f) {
+	return static_cast<size_t>(std::clamp(0.4 / f.seconds, 12.0, 200.0));
 }
 
 static workload_rows measure(const input &in, const bench::workload &w, bool aged) {
-	workload_rows rows = bench::run_workload(w, {plan_for(in.figures).rounds, ""});
+	workload_rows rows = bench::run_workload(w, {rounds_for(in.figures), ""});
 	if (rows.empty())
 		std::exit(1);
 	for (row &r : rows) {
@@ -305,8 +323,7 @@ static std::vector<workload_rows> measure_all(const std::vector<input> &inputs) 
 	std::vector<workload_rows> all;
 	for (const input &in : inputs) {
 		print_document(in);
-		size_t documents = plan_for(in.figures).documents;
-		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures, documents)) {
+		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures)) {
 			std::fprintf(stderr, "tenure-demo: %zu of %zu: %s ...\n", all.size() + 1, 2 * inputs.size(),
 				w.name.c_str());
 			all.push_back(measure(in, w, all.size() % 2 == 1));
