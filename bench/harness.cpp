@@ -54,14 +54,28 @@ struct player {
 static constexpr double round_ns = 2e6;
 static constexpr size_t warm_up_rounds = 3;
 static constexpr int attempts = 20;
+/* A run that takes longer is interrupted on any machine that is in use; it counts as it is. */
+static constexpr double longest_repeated_ns = 20e6;
 
-static size_t calibrate(contestant &it) {
-	for (size_t repeats = 1;; repeats *= 2) {
+static double fastest_of_two(contestant &it, size_t repeats) {
+	uint64_t ticks_of[2];
+	for (uint64_t &took : ticks_of) {
 		uint64_t from = ticks();
 		it.run(repeats);
-		double ns = static_cast<double>(ticks() - from) * ns_per_tick();
-		if (ns > round_ns / 4)
-			return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(repeats) * round_ns / ns));
+		took = ticks() - from;
+	}
+	return static_cast<double>(std::min(ticks_of[0], ticks_of[1])) * ns_per_tick();
+}
+
+/* In steps, so that what happens only once (pages touched first, caches filled) does not decide: a subject
+ * with too few repeats would be measured cold. */
+static size_t calibrate(contestant &it) {
+	for (double repeats = 1;;) {
+		double ns = fastest_of_two(it, static_cast<size_t>(repeats));
+		double wanted = std::max(1.0, repeats * round_ns / ns);
+		if (wanted < repeats * 1.5)
+			return static_cast<size_t>(wanted);
+		repeats = std::ceil(std::min(wanted, repeats * 16));
 	}
 }
 
@@ -72,7 +86,8 @@ static size_t sample(player &p, const workload &w) {
 	for (size_t spoilt = 0;; spoilt++) {
 		uint64_t switches = read_process().involuntary_switches;
 		uint64_t took = p.it->run(p.repeats);
-		if (read_process().involuntary_switches != switches && spoilt < attempts)
+		bool repeatable = spoilt < attempts && static_cast<double>(took) * ns_per_tick() < longest_repeated_ns;
+		if (repeatable && read_process().involuntary_switches != switches)
 			continue;
 		p.it->accept();
 		p.ns_per_op.push_back(static_cast<double>(took) * ns_per_tick() /
