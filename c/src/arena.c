@@ -75,6 +75,13 @@ static void arena_sample_peak(tn_arena *a) {
 		a->peak_bytes = live;
 }
 
+/* Writes the head of a new chunk, whose blocks begin `head` bytes into it. */
+static tn_arena_chunk *open_chunk(tn_arena_chunk *chunk, size_t bytes, size_t head) {
+	char *base = (char *)chunk;
+	*chunk = (tn_arena_chunk){.bytes = bytes, .begin = base + head, .limit = base + bytes, .used = base + head};
+	return chunk;
+}
+
 /* A chunk of `bytes`, or of what the limit leaves if that is `least_bytes` or more. */
 static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes) {
 	size_t left = (a->limit_bytes - a->taken_bytes) & ~(size_t)15;
@@ -87,9 +94,7 @@ static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes)
 		return NULL;
 	a->taken_bytes += bytes;
 	a->refills++;
-	*chunk = (tn_arena_chunk){.bytes = bytes, .begin = (char *)chunk + HEAD_BYTES, .limit = (char *)chunk + bytes};
-	chunk->used = chunk->begin;
-	return chunk;
+	return open_chunk(chunk, bytes, HEAD_BYTES);
 }
 
 static size_t give_back_chunk(tn_arena *a, tn_arena_chunk *chunk) {
@@ -145,7 +150,9 @@ static size_t commit_step(size_t committed) {
 
 /* Commits so that `end` bytes of the range are usable, or some more. */
 static bool commit_more(tn_arena *a, char *range, size_t committed, size_t end) {
-	size_t most = a->reserve_bytes < a->limit_bytes ? a->reserve_bytes : a->limit_bytes & ~(TN_OS_PAGE - 1);
+	size_t most = committed + ((a->limit_bytes - a->taken_bytes) & ~(TN_OS_PAGE - 1));
+	if (most > a->reserve_bytes)
+		most = a->reserve_bytes;
 	size_t step = commit_step(committed);
 	size_t wanted = tn_round_up(end, TN_OS_PAGE);
 	if (wanted < committed + step)
@@ -169,7 +176,7 @@ static tn_arena_chunk *reserve_range(tn_arena *a) {
 	char *range = tn_os_reserve(a->reserve_bytes, align);
 	if (range == NULL)
 		return NULL;
-	if (!commit_more(a, range, 0, HEAD_BYTES + SELF_BYTES + 16)) {
+	if (!commit_more(a, range, 0, HEAD_BYTES + 16)) {
 		tn_os_release(range, a->reserve_bytes);
 		return NULL;
 	}
@@ -285,10 +292,12 @@ static char *add_large(tn_arena *a, size_t size, size_t align) {
 }
 
 static size_t next_chunk_bytes(const tn_arena *a) {
-	const tn_arena_chunk *tail = a->current;
-	if (tail == NULL || tail->bytes < a->chunk_bytes)
+	size_t largest = 0;
+	for (const tn_arena_chunk *c = a->current; c != NULL && largest < a->chunk_bytes_max; c = c->previous)
+		largest = c->bytes > largest ? c->bytes : largest;
+	if (largest < a->chunk_bytes)
 		return a->chunk_bytes;
-	return tail->bytes > a->chunk_bytes_max / 2 ? a->chunk_bytes_max : tail->bytes * 2;
+	return largest > a->chunk_bytes_max / 2 ? a->chunk_bytes_max : largest * 2;
 }
 
 /* A block in the next chunk of the chain, which becomes current. */
@@ -581,15 +590,27 @@ static size_t bytes_to_keep(tn_arena *a, size_t used) {
 	return a->recent_bytes;
 }
 
-/* The last chunk that stays when `keep` bytes do; the first always does. */
-static tn_arena_chunk *last_kept(tn_arena_chunk *first, size_t keep) {
-	tn_arena_chunk *chunk = first;
-	size_t bytes = first->bytes;
-	while (chunk->next != NULL && bytes + chunk->next->bytes <= keep) {
-		chunk = chunk->next;
-		bytes += chunk->bytes;
+/* Gives back what does not fit into `keep` bytes, and turns the order of the chunks behind the first:
+ * those used last come next, while their pages are still in the caches. */
+static void turn_chain(tn_arena *a, size_t keep) {
+	tn_arena_chunk *chunk = a->first->next, *turned = NULL;
+	size_t kept = a->first->bytes;
+	while (chunk != NULL) {
+		tn_arena_chunk *next = chunk->next;
+		if (chunk->bytes <= keep && kept <= keep - chunk->bytes) {
+			kept += chunk->bytes;
+			chunk->next = turned;
+			if (turned != NULL)
+				turned->previous = chunk;
+			turned = chunk;
+		} else {
+			give_back_chunk(a, chunk);
+		}
+		chunk = next;
 	}
-	return chunk;
+	a->first->next = turned;
+	if (turned != NULL)
+		turned->previous = a->first;
 }
 
 static void forget_blocks(tn_arena *a) {
@@ -635,9 +656,9 @@ static void reset_slow(tn_arena *a) {
 		if (TN_MODE == TN_MODE_DEBUG)
 			renew_chunks(a);
 		else if (a->reserve_bytes != 0)
-			shrink_range(a, bytes_to_keep(a, used_range) + HEAD_BYTES + SELF_BYTES);
+			shrink_range(a, bytes_to_keep(a, used_range) + HEAD_BYTES);
 		else
-			give_back_after(a, last_kept(a->first, bytes_to_keep(a, used)));
+			turn_chain(a, bytes_to_keep(a, used));
 	}
 	a->resets++;
 	a->depth = 0;
@@ -780,6 +801,10 @@ static bool arena_options_valid(const tn_arena_options *o) {
 	return sizes && growth && source && buffer && range;
 }
 
+static size_t first_chunk_bytes(const tn_arena_options *o) {
+	return o->chunk_bytes == 0 ? ARENA_CHUNK_BYTES : tn_round_up(o->chunk_bytes, TN_OS_PAGE);
+}
+
 static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
 	if (o->chunk_bytes_max == TN_NONE)
 		return chunk_bytes;
@@ -799,12 +824,11 @@ static void use_buffer(tn_arena *a, char *buffer, size_t bytes) {
 	make_current(a, &a->buffer, begin);
 }
 
-static bool set_up(tn_arena *a, const tn_arena_options *options) {
-	static const tn_arena_options defaults;
-	const tn_arena_options *o = options == NULL ? &defaults : options;
-	if (!arena_options_valid(o))
-		return errno = EINVAL, false;
-	size_t chunk_bytes = o->chunk_bytes == 0 ? ARENA_CHUNK_BYTES : tn_round_up(o->chunk_bytes, TN_OS_PAGE);
+static const tn_arena_options default_options;
+
+/* Everything but what takes memory. */
+static void set_up(tn_arena *a, const tn_arena_options *o) {
+	size_t chunk_bytes = first_chunk_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE, .chunk_bytes = chunk_bytes, .fixed = o->fixed,
 		.chunk_bytes_max = chunk_bytes_max(o, chunk_bytes),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
@@ -813,7 +837,6 @@ static bool set_up(tn_arena *a, const tn_arena_options *options) {
 	if (o->source != NULL)
 		a->source = *o->source;
 	tn_copy_name(a->name, o->name, "arena");
-	return true;
 }
 
 /* A fixed arena with a buffer, even an unusable one, never takes a chunk for blocks. */
@@ -824,53 +847,57 @@ static void exhaust(tn_arena *a) {
 	a->current = &a->buffer;
 }
 
-bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
-	if (!set_up(a, options))
-		return false;
+/* Takes the reserved range and the buffer into use. */
+static bool start(tn_arena *a, const tn_arena_options *o) {
 	if (a->reserve_bytes != 0) {
 		a->first = reserve_range(a);
 		if (a->first == NULL)
 			return false;
 		make_current(a, a->first, a->first->begin);
 	}
-	if (options != NULL && options->buffer != NULL) {
-		use_buffer(a, options->buffer, options->buffer_bytes);
+	if (o->buffer != NULL) {
+		use_buffer(a, o->buffer, o->buffer_bytes);
 		exhaust(a);
 	}
 	return true;
 }
 
-/* The chunk that the arena's own storage is in: the first one, unless blocks begin elsewhere or
- * (debug) the first is given up at every reset. */
-static tn_arena_chunk *take_home(tn_arena *draft, bool apart) {
-	size_t need = HEAD_BYTES + SELF_BYTES + 16;
-	if (apart)
-		return take_chunk(draft, TN_OS_PAGE, need);
-	tn_arena_chunk *home = draft->reserve_bytes != 0 ? reserve_range(draft) : take_chunk(draft, draft->chunk_bytes, need);
-	if (home != NULL)
-		home->begin = home->used = home->begin + SELF_BYTES;
-	return home;
+bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
+	const tn_arena_options *o = options == NULL ? &default_options : options;
+	if (!arena_options_valid(o))
+		return errno = EINVAL, false;
+	set_up(a, o);
+	return start(a, o);
 }
 
+/* The arena's own storage is the head of its first chunk, or a page where blocks begin elsewhere or
+ * (debug) where the first chunk is given up at every reset. */
 tn_arena *tn_arena_create(const tn_arena_options *options) {
-	tn_arena draft;
-	if (!set_up(&draft, options))
-		return NULL;
-	bool buffered = options != NULL && options->buffer != NULL;
-	bool apart = buffered || TN_MODE == TN_MODE_DEBUG;
-	tn_arena_chunk *home = take_home(&draft, apart);
+	const tn_arena_options *o = options == NULL ? &default_options : options;
+	if (!arena_options_valid(o))
+		return errno = EINVAL, NULL;
+	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
+	size_t bytes = apart ? TN_OS_PAGE : first_chunk_bytes(o);
+	if (o->limit_bytes != 0 && bytes > o->limit_bytes)
+		bytes = o->limit_bytes & ~(size_t)15;
+	if (bytes < HEAD_BYTES + SELF_BYTES + 16)
+		return errno = ENOMEM, NULL;
+	static const tn_source pages;
+	const tn_source *source = o->source == NULL ? &pages : o->source;
+	tn_arena_chunk *home = tn_chunk_acquire(source, bytes, CHUNK_ALIGN);
 	if (home == NULL)
 		return NULL;
 	tn_arena *a = (tn_arena *)((char *)home + HEAD_BYTES);
-	*a = draft;
-	a->home = home;
+	set_up(a, o);
+	a->home = open_chunk(home, bytes, HEAD_BYTES + SELF_BYTES);
+	a->taken_bytes = bytes;
+	a->refills = 1;
 	if (!apart) {
 		a->first = home;
 		make_current(a, home, home->begin);
-	}
-	if (buffered) {
-		use_buffer(a, options->buffer, options->buffer_bytes);
-		exhaust(a);
+	} else if (!start(a, o)) {
+		tn_chunk_release(source, home, bytes, CHUNK_ALIGN);
+		return NULL;
 	}
 	return a;
 }
@@ -894,8 +921,10 @@ static void end_arena(tn_arena *a, const char *operation) {
 	if (home == NULL)
 		return;
 	/* The arena lies in what is given back now. */
-	tn_arena last = *a;
-	give_back_chunk(&last, home);
+	tn_source source = a->source;
+	size_t bytes = home->bytes;
+	tn_wipe(home, (size_t)(home->used - (char *)home));
+	tn_chunk_release(&source, home, bytes, CHUNK_ALIGN);
 }
 
 void tn_arena_destroy(tn_arena *a) {

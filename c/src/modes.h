@@ -64,11 +64,14 @@ static inline size_t tn_round_up(size_t size, size_t to) {
 
 /* Copies an allocator's name, cut to what fits. */
 static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, const char *none) {
-	const char *from = name == NULL ? none : name;
+	if (name == NULL) {
+		memcpy(to, none, strlen(none) + 1);
+		return;
+	}
 	size_t size = 0;
-	while (size < TN_NAME_BYTES && from[size] != '\0')
+	while (size < TN_NAME_BYTES && name[size] != '\0')
 		size++;
-	memcpy(to, from, size);
+	memcpy(to, name, size);
 	to[size] = '\0';
 }
 
