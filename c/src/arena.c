@@ -464,13 +464,14 @@ static char *print_at(tn_arena *a, const char *format, va_list arguments, const 
 	/* Not where what is above the cursor counts as wiped or fenced. */
 	bool direct = a->cursor != NULL && TN_MODE == TN_MODE_RELEASE;
 	char *first = direct ? a->cursor : NULL;
-	int length = vsnprintf(first, direct ? (size_t)(a->limit - first) : 0, format, arguments);
+	size_t room = direct ? (size_t)(a->limit - first) : 0;
+	int length = vsnprintf(first, room, format, arguments);
 	char *text = NULL;
 	if (length < 0)
 		errno = EINVAL;
 	else
 		text = alloc_at(a, (size_t)length + 1, 1, site);
-	if (text != NULL && text != first)
+	if (text != NULL && (text != first || (size_t)length >= room))
 		vsnprintf(text, (size_t)length + 1, format, again);
 	va_end(again);
 	return text;
@@ -548,8 +549,8 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 	check_blocks(a, to.newest, "rewind");
 	arena_sample_peak(a);
 	/* A block that was shrunk past the mark has left the cursor before it. */
-	if (a->current == to.chunk && a->cursor < to.cursor)
-		to.cursor = a->cursor;
+	if (to.chunk != NULL && end_of_use(a, to.chunk) < to.cursor)
+		to.cursor = end_of_use(a, to.chunk);
 	give_back_large(a, to.large);
 	wipe_since(a, &to);
 	for (tn_arena_chunk *c = a->current; c != to.chunk; c = c->previous) {

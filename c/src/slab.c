@@ -336,6 +336,13 @@ static bool is_live(const chunk *c, size_t index) {
 	return bit(c, index) == (TN_MODE != TN_MODE_RELEASE);
 }
 
+static size_t count_live(const chunk *c) {
+	size_t live = 0;
+	for (size_t i = 0; i < c->carved; i++)
+		live += is_live(c, i);
+	return live;
+}
+
 /* ---- chunks ---- */
 
 /* Debug: a slot with pages of its own, so that they can be made to fault. */
@@ -808,6 +815,11 @@ void tn_slab_free_slow(tn_slab *hot, void *p) {
 
 bool tn_slab_alloc_batch(tn_slab *hot, void **slots, size_t count) {
 	slab *s = slab_enter(hot, "alloc_batch");
+	size_t most = (s->limit_bytes < PTRDIFF_MAX ? s->limit_bytes : PTRDIFF_MAX) / s->slot_size;
+	if (count > most) {
+		tn_leave(&s->busy);
+		return errno = ENOMEM, false;
+	}
 	size_t done = 0;
 	while (done < count && (slots[done] = alloc_checked(s, TN_CALLER)) != NULL)
 		done++;
@@ -913,17 +925,15 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	slab_look(s, "stats");
 	size_t live = in_use(s);
 	*stats = (tn_stats){.live_bytes = live * s->slot_size, .live_count = live, .chunk_count = s->chunk_count,
-		.committed_bytes = s->taken_bytes + s->own_bytes, .reserved_bytes = s->taken_bytes + s->own_bytes,
+		.committed_bytes = s->taken_bytes, .reserved_bytes = s->taken_bytes,
 		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size, .refills = s->refills,
 		.resets = s->resets};
 	memcpy(stats->name, s->name, sizeof stats->name);
-	for (chunk *c = s->chunks; c != NULL; c = c->next)
-		c->free = 0;
-	each_free(s, count_free, "stats");
+	find_live(s, "stats");
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
-		size_t free_here = c->free + c->shape->count - c->carved;
-		stats->cached_bytes += free_here * s->slot_size;
-		stats->partial_count += free_here != 0 && free_here != c->shape->count;
+		size_t live_here = count_live(c);
+		stats->cached_bytes += (c->shape->count - live_here) * s->slot_size;
+		stats->partial_count += live_here != 0 && live_here != c->shape->count;
 	}
 }
 
@@ -942,14 +952,13 @@ bool tn_slab_verify(const tn_slab *hot) {
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
 		slab_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
 		slab_require(s, c->carved <= c->shape->count, "a chunk has more slots than room");
-		for (size_t i = 0; i < c->carved; i++)
-			live += is_live(c, i);
+		live += count_live(c);
 		carved += c->carved;
 		chunks++;
 	}
 	slab_require(s, carved == s->carved && chunks == s->chunk_count, "the slots carved do not add up");
 	slab_require(s, live == in_use(s), "the slots in use do not add up");
-	slab_require(s, s->taken_bytes == chunks * s->chunk_bytes, "the bytes taken do not add up");
+	slab_require(s, s->taken_bytes == chunks * s->chunk_bytes + s->own_bytes && s->taken_bytes <= s->limit_bytes, "the bytes taken do not add up");
 	check_all_fences(s, "verify");
 	return true;
 }
@@ -1035,6 +1044,16 @@ static void choose_guarded(slab *s, size_t align) {
 		.reciprocal = reciprocal_of(stride, s->chunk_bytes)};
 }
 
+/* As asked for, or the default, less where the limit would leave much of a chunk unused. */
+static size_t first_try_chunk_bytes(const tn_slab_options *o) {
+	if (o->chunk_bytes != 0)
+		return power_of_two(tn_round_up(o->chunk_bytes, TN_OS_PAGE));
+	size_t bytes = SLAB_CHUNK_BYTES;
+	while (o->limit_bytes != 0 && bytes > TN_OS_PAGE && bytes > o->limit_bytes / 8)
+		bytes /= 2;
+	return bytes;
+}
+
 static bool slab_options_valid(size_t size, size_t align, const tn_slab_options *o) {
 	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
 	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && o->chunk_bytes <= CHUNK_BYTES_MAX / 2;
@@ -1053,13 +1072,15 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 		.retain_chunks = o->retain_chunks};
 	if (o->source != NULL)
 		draft.source = *o->source;
-	size_t chunk_bytes = o->chunk_bytes == 0 ? SLAB_CHUNK_BYTES : o->chunk_bytes;
-	if (!choose_layout(&draft, align, power_of_two(tn_round_up(chunk_bytes, TN_OS_PAGE))))
+	if (!choose_layout(&draft, align, first_try_chunk_bytes(o)))
 		return errno = EINVAL, NULL;
 	choose_guarded(&draft, align);
 	tn_copy_name(draft.name, o->name, "slab");
 	size_t magazines = EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1);
 	draft.own_bytes = tn_round_up(magazines + sizeof(slab), TN_OS_PAGE);
+	draft.taken_bytes = draft.own_bytes;
+	if (draft.own_bytes > draft.limit_bytes)
+		return errno = ENOMEM, NULL;
 	draft.own = tn_chunk_acquire(&draft.source, draft.own_bytes, TN_OS_PAGE);
 	if (draft.own == NULL)
 		return NULL;
