@@ -28,14 +28,19 @@ plain() {
 		cmake --build "$build/test"
 }
 
-# The programs that hold no death tests by the thousand: Valgrind is thirty times slower.
+# Without the models and the threads: Valgrind is thirty times slower. What is resident is not to be
+# measured under it.
 check_valgrind() {
 	plain || return
-	local failed=0 program
+	local failed=0 program log=$build/valgrind.log
 	for program in "$build"/test/c/tests/{release,hardened,debug}.test_{arena,slab,base}; do
 		echo "valgrind $program"
-		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
-			"$program" --gtest_brief=1 || failed=1
+		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" \
+			--gtest_brief=1 --gtest_filter=-arena.reserve_gives_back_above_retain_bytes_at_reset \
+			>"$log" 2>&1 || {
+			cat "$log"
+			failed=1
+		}
 	done
 	return $failed
 }
