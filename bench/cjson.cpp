@@ -75,8 +75,8 @@ static std::string jemalloc_version() {
 	loaded_library library("libjemalloc.so.2", "libjemalloc2");
 	const char *version = "";
 	size_t size = sizeof version;
-	library.find<int(const char *, void *, size_t *, void *, size_t)>("mallctl")("version", &version, &size,
-		nullptr, 0);
+	auto mallctl = library.find<int(const char *, void *, size_t *, void *, size_t)>("mallctl");
+	mallctl("version", &version, &size, nullptr, 0);
 	return std::string(version, std::strcspn(version, "-"));
 }
 
@@ -363,7 +363,8 @@ static footprint measure_footprint(reader &it, size_t documents) {
 
 footprint cjson_footprint(const document &d, const parse_figures &expected, const std::string &subject,
 	bool aged) {
-	void *page = mmap(nullptr, sizeof(footprint), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(nullptr, sizeof(footprint), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		-1, 0);
 	if (page == MAP_FAILED)
 		throw std::bad_alloc();
 	auto *answer = new (page) footprint;
@@ -401,10 +402,10 @@ std::string read_file(const std::string &path, size_t most) {
 
 static std::vector<document> iso_documents() {
 	std::vector<document> all;
-	for (auto [label, path] : {std::pair("cjson-small", small_document), {"cjson-large", large_document}}) {
-		document d = {label, read_file(path, SIZE_MAX - 1)};
+	for (document d : {document{"cjson-small", small_document}, {"cjson-large", large_document}}) {
+		d.text = read_file(d.text, SIZE_MAX - 1);
 		if (d.text.empty())
-			std::fprintf(stderr, "cjson: %s left out: cannot read %s of Debian's iso-codes\n", label, path);
+			std::fprintf(stderr, "%s left out: Debian's package iso-codes has it\n", d.label.c_str());
 		else
 			all.push_back(std::move(d));
 	}

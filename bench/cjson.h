@@ -29,8 +29,8 @@ struct parse_figures {
 parse_figures inspect(const document &d);
 
 /* LABEL-fresh and LABEL-aged. The subjects are glibc, mimalloc, jemalloc, tenure-arena and floor; each
- * compares the tree that it builds with `expected` before it is timed. Every turn begins with a document
- * that does not count: it brings back what the other subjects pushed out of the caches. */
+ * compares the tree that it builds with `expected` before it is timed. Every turn begins with a
+ * document that does not count: it brings back what the other subjects pushed out of the caches. */
 std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected);
 
 /* Of a process that parses and drops the document up to 100 times on one subject, and does nothing else

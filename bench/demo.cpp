@@ -136,32 +136,36 @@ static void print_workload(const char *heap, const std::vector<row> &rows) {
 	unit u = unit_for(rows[0].ns_per_op);
 	std::printf("\n  %-12s %6s  %-20s %6s %27s %13s %7s\n", "", "time", "of glibc's", "alloc.",
 		"---- of single documents ---", "page faults", "peak");
-	std::printf("  %-12s %6s  %-20s %6s %6s %6s %6s %6s %6s %6s %7s\n", heap, u.name, "time [95 %]", "share",
-		"p50", "p99", "p99.9", "max", "first", "later", "MiB");
+	std::printf("  %-12s %6s  %-20s %6s %6s %6s %6s %6s %6s %6s %7s\n", heap, u.name, "time [95 %]",
+		"share", "p50", "p99", "p99.9", "max", "first", "later", "MiB");
 	for (const row &r : rows)
 		print_row(r, u);
 }
 
 static void print_document(const input &in) {
 	const bench::parse_figures &f = in.figures;
-	std::printf("\n%s, %zu B: a parse makes %zu item%s with %zu allocations of %.0f B on average, %.1f KiB in "
-		"all\n", in.document.label.c_str(), in.document.text.size(), f.items, f.items == 1 ? "" : "s", f.blocks,
-		static_cast<double>(f.bytes) / static_cast<double>(f.blocks), static_cast<double>(f.bytes) / 1024);
+	double bytes = static_cast<double>(f.bytes);
+	std::printf("\n%s, %zu B: a parse makes %zu item%s with %zu allocations of %.0f B on average, ",
+		in.document.label.c_str(), in.document.text.size(), f.items, f.items == 1 ? "" : "s", f.blocks,
+		bytes / static_cast<double>(f.blocks));
+	std::printf("%.1f KiB in all\n", bytes / 1024);
 }
 
 static void print_legend() {
-	std::printf(
-		"\n"
-		"time         to parse one document and drop it: the median of all rounds, in which the five take turns\n"
-		"             (each warms the caches with a document that does not count)\n"
-		"of glibc's   the quotient of two times of the same round: its median and 95 %% interval\n"
-		"alloc. share the part of the time that the floor does not need; the floor moves a cursor, unchecked,\n"
-		"             and drops a document by moving it back. It holds what a colder cache costs the parser\n"
-		"p99.9        from 1000 documents on\n"
-		"page faults  of the first document of a process, and of each one after the warm-up\n"
-		"peak         resident memory of a process that does nothing but this subject, with the aged heap\n"
-		"aged heap    600,000 blocks of 16 to 512 bytes were allocated from each of the three heaps, and 60 %%\n"
-		"             of them freed in random order: harsher than most programs are, so yours lies in between\n");
+	std::printf("\n%s",
+		"time          to parse one document and drop it: the median of all rounds, in which the five\n"
+		"              take turns (each warms the caches with a document that does not count)\n"
+		"of glibc's    the quotient of two times of the same round: its median and 95 % interval\n"
+		"alloc. share  the part of the time that the floor does not need; the floor moves a cursor,\n"
+		"              unchecked, and drops a document by moving it back. What a colder cache costs\n"
+		"              the parser is part of the share\n"
+		"p99.9         from 1000 documents on\n"
+		"page faults   of the first document of a process, and of each one after the warm-up\n"
+		"peak          resident memory of a process that does only this, the aged heap included\n"
+		"fresh heap    nothing was allocated before the documents, which age it themselves\n"
+		"aged heap     600,000 blocks of 16 to 512 bytes were allocated from each of the three heaps\n"
+		"              and 60 % of them freed in random order: harsher than most programs are, so\n"
+		"              yours lies in between\n");
 }
 
 /* ---- the conclusion ---- */
@@ -240,13 +244,15 @@ static void add_loss(std::string &losses, const char *format, double amount, con
 static std::string losses_of(const std::vector<workload_rows> &all) {
 	std::string losses;
 	for (const workload_rows &rows : all) {
+		const std::string &name = rows[0].workload;
 		const row &arena = *find(rows, "tenure-arena");
+		double peak = arena.fields.at("peak_rss_bytes");
 		for (const auto &[peer, q] : arena.ratio) {
-			double more = arena.fields.at("peak_rss_bytes") - find(rows, peer)->fields.at("peak_rss_bytes");
+			double more = peak - find(rows, peer)->fields.at("peak_rss_bytes");
 			if (peer != "floor" && q.low > 1)
-				add_loss(losses, "%.1f %% slower than %s (%s)", 100 * (q.median - 1), peer, rows[0].workload);
-			if (peer != "floor" && more > 0.02 * arena.fields.at("peak_rss_bytes"))
-				add_loss(losses, "%.1f MiB more than %s (%s)", more / (1 << 20), peer, rows[0].workload);
+				add_loss(losses, "%.1f %% slower than %s (%s)", 100 * (q.median - 1), peer, name);
+			if (peer != "floor" && more > 0.02 * peak)
+				add_loss(losses, "%.1f MiB more than %s (%s)", more / (1 << 20), peer, name);
 		}
 	}
 	return losses;
@@ -260,7 +266,7 @@ static const char *advice(const savings &fresh, const savings &aged) {
 		return "preload the better of the two and leave the program as it is";
 	if (std::min(fresh.of_preload.least, aged.of_preload.least) < 5)
 		return "preload first, and change the program only where your case is like the better end";
-	return "an arena is worth its two hooks and a thread-local pointer where documents are dropped whole";
+	return "an arena is worth two hooks and a thread-local pointer where documents are dropped whole";
 }
 
 static void print_wrapped(const std::string &text) {
@@ -290,11 +296,11 @@ static void print_conclusion(const std::vector<workload_rows> &all) {
 	std::printf("\n");
 	print_wrapped("Conclusion: " + std::string(advice(fresh, aged)) + ": an arena for each saves " +
 		fresh.of_glibc.text() + " of glibc's time on a fresh heap and " + aged.of_glibc.text() +
-		" on an aged one, but the better of mimalloc and jemalloc, which is had by preloading it and changes "
-		"nothing in the program, already saves " + fresh.preload_of_glibc.text() + " and " +
-		aged.preload_of_glibc.text() + ", and over that one the arena saves " + over_preload(fresh) + " and " +
-		over_preload(aged) + ". The arena takes " + floor.text() + " more than the floor. It loses: " +
-		(losses.empty() ? "nowhere in this run" : losses) + ".");
+		" on an aged one, but the better of mimalloc and jemalloc, which is had by preloading it and "
+		"changes nothing in the program, already saves " + fresh.preload_of_glibc.text() + " and " +
+		aged.preload_of_glibc.text() + ", and over that one the arena saves " + over_preload(fresh) +
+		" and " + over_preload(aged) + ". The arena takes " + floor.text() + " more than the floor. " +
+		"It loses: " + (losses.empty() ? "nowhere in this run" : losses) + ".");
 }
 
 /* ---- the run ---- */
@@ -314,7 +320,6 @@ static workload_rows measure(const input &in, const bench::workload &w, bool age
 		r.fields["first_page_faults"] = static_cast<double>(f.first_faults);
 	}
 	print_workload(aged ? "aged heap" : "fresh heap", rows);
-	std::fflush(stdout);
 	return rows;
 }
 
@@ -324,6 +329,7 @@ static std::vector<workload_rows> measure_all(const std::vector<input> &inputs) 
 	for (const input &in : inputs) {
 		print_document(in);
 		for (const bench::workload &w : bench::cjson_workloads(in.document, in.figures)) {
+			std::fflush(stdout);
 			std::fprintf(stderr, "tenure-demo: %zu of %zu: %s ...\n", all.size() + 1, 2 * inputs.size(),
 				w.name.c_str());
 			all.push_back(measure(in, w, all.size() % 2 == 1));

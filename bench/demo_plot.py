@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what tenure-demo measured: demo_plot.py [build/demo/demo.json], into demo.png and demo.svg beside it.
+"""Draws what tenure-demo measured: demo_plot.py [build/demo/demo.json]; a PNG and an SVG beside it.
 
 Above: the time of a document; the grey part is what the floor needs, the coloured one the allocator's
 share. Below: how long the slow documents take.
@@ -60,9 +60,9 @@ def draw_times(axes, rows):
     name, ns = unit_of(rows[0]["ns_per_op"])
     floor = next(row["ns_per_op"] for row in rows if row["subject"] == "floor")
     for at, row in enumerate(rows):
-        time = row["ns_per_op"]
+        time, colour = row["ns_per_op"], COLOURS[row["subject"]]
         axes.bar(at, min(time, floor) / ns, color=COLOURS["floor"], width=0.7)
-        axes.bar(at, max(time - floor, 0) / ns, bottom=floor / ns, color=COLOURS[row["subject"]], width=0.7)
+        axes.bar(at, max(time - floor, 0) / ns, bottom=floor / ns, color=colour, width=0.7)
         axes.annotate(ratio_text(row), (at, time / ns), (0, 2), textcoords="offset points", ha="center",
                       va="bottom", fontsize=7)
     axes.set_xticks(range(len(rows)), [row["subject"].replace("-", "\n") for row in rows], fontsize=8)
@@ -74,9 +74,9 @@ def draw_tail(axes, rows):
     shown = [field for field in PERCENTILES if field in rows[0]]
     name, ns = unit_of(rows[0]["ns_per_op"])
     for row in rows:
-        axes.plot(range(len(shown)), [row[field] / ns for field in shown], color=COLOURS[row["subject"]],
-                  marker="o", markersize=4, label=row["subject"],
-                  linestyle=":" if row["subject"] == "floor" else "-")
+        subject = row["subject"]
+        axes.plot(range(len(shown)), [row[field] / ns for field in shown], color=COLOURS[subject],
+                  marker="o", markersize=4, label=subject, linestyle=":" if subject == "floor" else "-")
     axes.set_xticks(range(len(shown)), [PERCENTILES[field] for field in shown], fontsize=8)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=[1, 2, 5]))
@@ -96,9 +96,9 @@ def draw(workloads):
         draw_tail(axes[1][column], rows)
     for row in axes.flat:
         row.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("libcjson parses a document and drops it (less is better): time, and its ratio to glibc's "
-                    "with a 95 % interval\ngrey: what the floor needs; colour: the allocator's share",
-                    fontsize=10)
+    figure.suptitle("libcjson parses a document and drops it (less is better): time, and its ratio to "
+                    "glibc's with a 95 % interval\n"
+                    "grey: what the floor needs; colour: the allocator's share", fontsize=10)
     axes[1][0].legend(fontsize=7, frameon=False)
     return figure
 
