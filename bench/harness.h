@@ -81,7 +81,7 @@ std::vector<std::string> family_names();
 std::vector<workload> family_workloads(const std::string &family);
 
 struct run_options {
-	size_t rounds = 101;
+	size_t rounds = 61;
 	std::string only; /* part of a workload's name */
 };
 
