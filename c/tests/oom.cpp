@@ -1,0 +1,316 @@
+// No memory at the n-th call to the source, n = 1, 2, ... until a run is clean: once, and for ever.
+#include "allocators.h"
+#include "ledger.h"
+#include "process.h"
+
+#include <algorithm>
+
+#include <sys/resource.h>
+
+namespace {
+
+// A script runs to its end whatever fails. Each call is tried again once when it failed.
+class script {
+public:
+	explicit script(const tn_source *source) : source(source) {}
+
+	void run_arena(bool placed) {
+		tn_arena_options options = {};
+		options.source = source;
+		options.chunk_bytes = 8 * kib;
+		options.chunk_bytes_max = 64 * kib;
+		tn_arena storage;
+		tn_arena *a = nullptr;
+		auto create = [&] {
+			a = placed ? (tn_arena_init(&storage, &options) ? &storage : nullptr) : tn_arena_create(&options);
+			return a != nullptr;
+		};
+		if (!attempt(create))
+			return;
+		for (int cycle = 0; cycle < 3; cycle++) {
+			use_arena(a);
+			check(a);
+			blocks.clear();
+			tn_arena_reset(a);
+			check(a);
+			if (cycle == 1)
+				tn_arena_trim(a);
+			check(a);
+		}
+		placed ? tn_arena_deinit(a) : tn_arena_destroy(a);
+	}
+
+	void run_slab(size_t size, size_t many) {
+		tn_slab_options options = {};
+		options.source = source;
+		options.chunk_bytes = 8 * kib;
+		options.retain_chunks = 1;
+		options.init = build;
+		options.fini = take_apart;
+		options.ctx = this;
+		tn_slab *s = nullptr;
+		auto create = [&] { return (s = tn_slab_create(size, 0, &options)) != nullptr; };
+		if (!attempt(create))
+			return;
+		for (int cycle = 0; cycle < 3; cycle++) {
+			use_slab(s, size, many);
+			slots.clear();
+			tn_slab_reset(s);
+			check(s, size);
+		}
+		use_slab(s, size, many);
+		tn_slab_destroy(s);
+		slots.clear();
+		EXPECT_EQ(built, 0u);
+	}
+
+	size_t refused = 0;
+
+private:
+	struct piece {
+		void *p;
+		size_t size;
+	};
+
+	// Whether `call` succeeded, at the second attempt at the latest.
+	template <typename F>
+	bool attempt(F call) {
+		for (int turn = 0; turn < 2; turn++) {
+			errno = 0;
+			if (call())
+				return true;
+			EXPECT_EQ(errno, ENOMEM);
+			refused++;
+		}
+		return false;
+	}
+
+	static std::string figures(const tn_arena *a) { return to_text(stats_of(a)); }
+
+	template <typename F>
+	void block(tn_arena *a, size_t size, F call) {
+		void *p = nullptr;
+		bool had = attempt([&] {
+			std::string before = figures(a);
+			p = call();
+			if (p == nullptr) {
+				EXPECT_EQ(figures(a), before) << "a failure changed something";
+				check(a);
+			}
+			return p != nullptr;
+		});
+		if (!had)
+			return;
+		blocks.push_back({p, size});
+		fill(p, size, size);
+	}
+
+	void use_arena(tn_arena *a) {
+		for (size_t i = 0; i < 30; i++)
+			block(a, 100 + i, [&] { return tn_arena_alloc(a, 100 + i, 8); });
+		block(a, 40000, [&] { return tn_arena_alloc(a, 40000, 16); });
+		block(a, 5000, [&] { return tn_arena_alloc(a, 5000, 4096); });
+		tn_checkpoint mark = tn_arena_mark(a);
+		size_t kept = blocks.size();
+		block(a, 24 * 100, [&] { return static_cast<void *>(TN_NEW_ARRAY(a, char, 24 * 100)); });
+		block(a, 4096, [&] { return tn_arena_copy(a, text, 4096); });
+		block(a, 12001, [&] { return static_cast<void *>(tn_arena_printf(a, "%*d", 12000, 1)); });
+		check(a);
+		tn_arena_rewind(a, mark);
+		blocks.resize(kept);
+		check(a);
+		grow_last(a);
+		for (size_t i = 0; i < 20; i++)
+			block(a, 1500, [&] { return tn_arena_alloc(a, 1500, 64); });
+	}
+
+	// Realloc up through several chunks, then down.
+	void grow_last(tn_arena *a) {
+		block(a, 64, [&] { return tn_arena_alloc(a, 64, 16); });
+		if (blocks.empty())
+			return;
+		for (size_t size : {size_t{200}, size_t{3000}, size_t{20000}, 150 * kib, size_t{50}}) {
+			piece &last = blocks.back();
+			void *p = nullptr;
+			if (!attempt([&] { return (p = tn_arena_realloc(a, last.p, last.size, size, 16)) != nullptr; }))
+				continue;
+			EXPECT_TRUE(filled(p, std::min(last.size, size), last.size));
+			last = {p, size};
+			fill(p, size, size);
+		}
+		if (tn_arena_resize(a, blocks.back().p, blocks.back().size, 20)) {
+			blocks.back().size = 20;
+			fill(blocks.back().p, 20, 20);
+		}
+	}
+
+	void check(const tn_arena *a) {
+		EXPECT_TRUE(tn_arena_verify(a));
+		for (const piece &b : blocks)
+			EXPECT_TRUE(filled(b.p, b.size, b.size));
+	}
+
+	static bool build(void *p, void *ctx) {
+		static_cast<script *>(ctx)->built++;
+		std::memset(p, 0x42, 8);
+		return true;
+	}
+	static void take_apart(void *p, void *ctx) {
+		static_cast<script *>(ctx)->built--;
+		EXPECT_TRUE(all_bytes(p, 8, 0x42));
+	}
+
+	void use_slab(tn_slab *s, size_t size, size_t many) {
+		for (size_t i = 0; i < many; i++)
+			one_slot(s, size);
+		batch(s, size, many / 6);
+		batch(s, size, many * 2);
+		check(s, size);
+		for (size_t i = 0; i < slots.size(); i += 2)
+			tn_slab_free(s, slots[i]);
+		std::vector<void *> kept;
+		for (size_t i = 1; i < slots.size(); i += 2)
+			kept.push_back(slots[i]);
+		slots = kept;
+		check(s, size);
+		tn_slab_trim(s);
+		check(s, size);
+		batch(s, size, many / 3);
+		tn_slab_free_batch(s, slots.data(), slots.size() / 2);
+		slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(slots.size() / 2));
+		check(s, size);
+	}
+
+	void keep(void *p, size_t size) {
+		fill(static_cast<char *>(p) + 8, size - 8, address(p));
+		slots.push_back(p);
+	}
+
+	void one_slot(tn_slab *s, size_t size) {
+		void *p = nullptr;
+		if (attempt([&] { return (p = tn_slab_alloc(s)) != nullptr; }))
+			keep(p, size);
+		else
+			check(s, size);
+	}
+
+	void batch(tn_slab *s, size_t size, size_t count) {
+		std::vector<void *> more(count);
+		bool had = attempt([&] {
+			bool all = tn_slab_alloc_batch(s, more.data(), count);
+			if (!all)
+				check(s, size);
+			return all;
+		});
+		if (!had)
+			return;
+		for (void *p : more)
+			keep(p, size);
+	}
+
+	void check(tn_slab *s, size_t size) {
+		EXPECT_TRUE(tn_slab_verify(s));
+		EXPECT_EQ(tn_slab_in_use(s), slots.size());
+		for (void *p : slots)
+			EXPECT_TRUE(filled(static_cast<char *>(p) + 8, size - 8, address(p)));
+	}
+
+	const tn_source *source;
+	std::vector<piece> blocks;
+	std::vector<void *> slots;
+	size_t built = 0;
+	char text[4096] = {};
+};
+
+// Fails call n and the `count` - 1 after it, for n = 1, 2, ... until none fails.
+template <typename F>
+void fail_each_call(size_t count, F run) {
+	for (size_t n = 1;; n++) {
+		SCOPED_TRACE("call " + std::to_string(n) + " fails, and so do " + std::to_string(count - 1) + " more");
+		ledger books;
+		books.fail(n, count);
+		script s(books.source());
+		run(s);
+		ASSERT_EQ(books.held_count(), 0u);
+		ASSERT_EQ(books.wrong(), 0u);
+		ASSERT_EQ(s.refused > 0, books.failures() > 0) << "a failure that nobody was told of";
+		if (::testing::Test::HasFailure())
+			return;
+		if (books.failures() == 0) {
+			EXPECT_GT(n, 3u) << "the script hardly needs the source";
+			return;
+		}
+	}
+}
+
+const size_t counts[] = {1, 2, 3, ledger::never};
+
+TEST(oom, arena_placed) {
+	for (size_t count : counts)
+		fail_each_call(count, [](script &s) { s.run_arena(true); });
+}
+
+TEST(oom, arena_created) {
+	for (size_t count : counts)
+		fail_each_call(count, [](script &s) { s.run_arena(false); });
+}
+
+TEST(oom, slab_of_small_slots) {
+	for (size_t count : counts)
+		fail_each_call(count, [](script &s) { s.run_slab(40, 300); });
+}
+
+TEST(oom, slab_of_large_slots) {
+	for (size_t count : counts)
+		fail_each_call(count, [](script &s) { s.run_slab(3000, 12); });
+}
+
+// The page layer itself, with so much address space left.
+int run_with_address_space(size_t left) {
+	rlimit most = {};
+	most.rlim_cur = most.rlim_max = address_space_bytes() + left;
+	if (setrlimit(RLIMIT_AS, &most) != 0)
+		return 2;
+	script s(nullptr);
+	s.run_arena(true);
+	s.run_arena(false);
+	s.run_slab(40, 300);
+	s.run_slab(3000, 300);
+	tn_arena_options options = {};
+	options.reserve_bytes = 512 * mib;
+	arena_owner reserved = make_arena(options);
+	if (reserved == nullptr && errno != ENOMEM)
+		return 3;
+	return ::testing::Test::HasFailure() ? 4 : s.refused > 0 ? 10 : 11;
+}
+
+TEST(oom, page_layer_under_a_limit_of_address_space) {
+	if (sanitized)
+		GTEST_SKIP() << "the sanitizer's own memory fails first";
+	bool refused = false, served = false;
+	// Room for a large malloc, as the assertions need some themselves.
+	for (size_t left = 256 * kib; left <= 512 * mib; left += left < 4 * mib ? 4 * page : left / 4) {
+		int status = in_child([left] { return run_with_address_space(left); }, 30);
+		ASSERT_TRUE(exited_with(status, 10) || exited_with(status, 11)) << left << " bytes: status " << status;
+		refused = refused || exited_with(status, 10);
+		served = served || exited_with(status, 11);
+	}
+	EXPECT_TRUE(refused) << "no limit was tight enough";
+	EXPECT_TRUE(served) << "no limit was wide enough";
+}
+
+TEST(oom, limit_reached_and_left_again) {
+	tn_arena_options options = {};
+	options.limit_bytes = 200 * kib;
+	arena_owner a = make_arena(options);
+	for (int round = 0; round < 50; round++) {
+		while (tn_arena_alloc(a.get(), 1000, 16) != nullptr)
+			continue;
+		EXPECT_EQ(errno, ENOMEM);
+		EXPECT_TRUE(tn_arena_verify(a.get()));
+		tn_arena_reset(a.get());
+		ASSERT_NE(tn_arena_alloc(a.get(), 1000, 16), nullptr);
+	}
+}
+
+} // namespace
