@@ -62,15 +62,16 @@ typedef struct shape {
 	size_t stride;
 	size_t lead;
 	size_t count;
-	uint64_t reciprocal; /* 2^32 / stride, rounded up; 0 where that is not exact for every offset */
+	unsigned grain_bits; /* the largest power of two that divides the stride */
 } shape;
 
 typedef struct chunk {
 	struct chunk *next;
 	const shape *shape;
 	char *base;
-	size_t carved; /* slots */
-	size_t free;   /* scratch: slots found in magazines */
+	size_t carved;       /* slots */
+	size_t carved_bytes; /* the same times the stride */
+	size_t free;         /* scratch: slots found in magazines */
 	bool leaving;  /* scratch: about to go back */
 	uint64_t bits[];
 } chunk;
@@ -78,6 +79,16 @@ typedef struct chunk {
 /* Written by whoever calls the slab. */
 typedef struct slab {
 	tn_slab hot;
+	/* Beside it what hardened reads and writes with every call. */
+	uintptr_t busy;
+	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or 0 */
+	size_t chunk_bytes;
+	size_t head_offset;
+	size_t slot_size;
+	bool (*init)(void *slot, void *ctx);
+	shape plain;
+	uint32_t state;
+
 	uintptr_t previous; /* a full or an empty magazine */
 	bool previous_full;
 	uintptr_t full;  /* newest first, linked by word 0 */
@@ -88,26 +99,20 @@ typedef struct slab {
 	size_t quarantined;       /* debug: slots */
 	size_t quarantine_bytes;
 
-	size_t chunk_bytes;
 	char *own; /* what the slab itself lies in: two magazines, then this struct */
 	size_t own_bytes;
-	size_t head_offset;
 	size_t record_offset;
 	size_t magazine_offset;
 	size_t chunk_magazines;
-	size_t slot_size;
-	shape plain;
 	shape guarded; /* debug: slots with pages of their own; count 0 where that is not done */
 
 	chunk *chunks; /* oldest first */
 	chunk *last;
 	chunk *carving; /* the first chunk with slots still to carve, or NULL */
-	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or 0 */
 	size_t chunk_count;
 	size_t taken_bytes;
 	size_t limit_bytes;
 	size_t retain_chunks;
-	bool (*init)(void *slot, void *ctx);
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
 	tn_source source;
@@ -121,8 +126,6 @@ typedef struct slab {
 	uint64_t resets;
 	slot_record *oldest; /* debug: the quarantine */
 	slot_record *youngest;
-	uintptr_t busy;
-	uint32_t state;
 	char name[TN_NAME_BYTES + 1];
 } slab;
 
@@ -195,14 +198,6 @@ static uintptr_t base_of(const slab *s, const void *p) {
 	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
 }
 
-/* offset / stride without a division. Exact: the reciprocal is too large by less than stride / 2^32, so
- * the product by less than offset * stride / 2^32, which reciprocal_of keeps below 1. */
-static size_t index_at(const shape *shape, size_t offset) {
-	if (TN_UNLIKELY(shape->reciprocal == 0))
-		return offset / shape->stride;
-	return (size_t)(offset * shape->reciprocal >> 32);
-}
-
 static chunk *chunk_at(const slab *s, uintptr_t base) {
 	return (chunk *)(base + s->head_offset);
 }
@@ -229,7 +224,7 @@ static _Noreturn void panic_foreign(const slab *s, const void *p, const char *op
 		if (other == NULL || other->chunk_bytes != (size_t)1 << bits)
 			continue;
 		const chunk *c = chunk_at(other, base);
-		size_t index = index_at(c->shape, (uintptr_t)p - base);
+		size_t index = ((uintptr_t)p - base) / c->shape->stride;
 		if (index < c->carved)
 			tn_panic("slab", s->name, "%s: %p is not a slot of this slab; it is in slab \"%s\", slot %p",
 				operation, p, other->name, (void *)slot_at(other, c, index));
@@ -250,40 +245,46 @@ static _Noreturn void panic_inside(const slab *s, const void *p, const chunk *c,
 		(size_t)((const char *)p - slot), (const void *)slot);
 }
 
-/* The chunk and the index of the slot that p points to exactly; panics at anything else. */
-static inline chunk *slot_of(const slab *s, const void *p, size_t *index, const char *operation) {
+/* The chunk of the slot that p points to exactly; panics at anything else. */
+static chunk *slot_chunk(const slab *s, const void *p, const char *operation) {
 	uintptr_t base = base_of(s, p);
-	if (base != s->known_base && TN_UNLIKELY(tn_pages_owner(base) != s))
+	if (tn_pages_owner(base) != s)
 		panic_foreign(s, p, operation);
 	chunk *c = chunk_at(s, base);
 	const shape *shape = shape_of(s, c);
 	size_t offset = (uintptr_t)p - base;
-	size_t i = index_at(shape, offset);
-	if (TN_UNLIKELY(i >= c->carved))
+	size_t index = offset / shape->stride;
+	if (index >= c->carved)
 		panic_foreign(s, p, operation);
-	if (TN_UNLIKELY(offset - i * shape->stride != shape->lead))
-		panic_inside(s, p, c, i, operation);
-	*index = i;
+	if (offset - index * shape->stride != shape->lead)
+		panic_inside(s, p, c, index, operation);
 	return c;
 }
 
-/* The next look at the same chunk need not ask the side table. */
-static inline void know(slab *s, const void *p) {
-	if (base_of(s, p) != s->known_base)
-		s->known_base = base_of(s, p);
+static size_t index_of(const slab *s, const chunk *c, const void *slot) {
+	return (size_t)((const char *)slot - c->base) / shape_of(s, c)->stride;
 }
 
-static inline bool bit(const chunk *c, size_t index) {
-	return (c->bits[index / WORD_BITS] >> (index % WORD_BITS) & 1) != 0;
+/* The number of a slot's bit: there is one for every grain, so that finding it takes no division. */
+TN_INLINE size_t bit_of(const slab *s, const chunk *c, const void *slot) {
+	const shape *shape = shape_of(s, c);
+	return ((size_t)((const char *)slot - c->base) - shape->lead) >> shape->grain_bits;
 }
 
-static inline void set_bit(chunk *c, size_t index, bool to) {
-	uint64_t mask = (uint64_t)1 << (index % WORD_BITS);
-	c->bits[index / WORD_BITS] = to ? c->bits[index / WORD_BITS] | mask : c->bits[index / WORD_BITS] & ~mask;
+TN_INLINE bool get_bit(const chunk *c, size_t number) {
+	return (c->bits[number / WORD_BITS] >> (number % WORD_BITS) & 1) != 0;
+}
+
+TN_INLINE void flip_bit(chunk *c, size_t number) {
+	c->bits[number / WORD_BITS] ^= (uint64_t)1 << (number % WORD_BITS);
+}
+
+static size_t bit_words(const shape *shape, size_t count) {
+	return (count * shape->stride >> shape->grain_bits) / WORD_BITS + 1;
 }
 
 static void clear_bits(chunk *c) {
-	memset(c->bits, 0, (c->shape->count + WORD_BITS - 1) / WORD_BITS * sizeof c->bits[0]);
+	memset(c->bits, 0, bit_words(c->shape, c->shape->count) * sizeof c->bits[0]);
 }
 
 /* Release: that the pointers of a magazine lie in chunks of this slab. What is neighbour to one that was
@@ -324,24 +325,21 @@ static void each_free(const slab *s, void (*visit)(const slab *s, void *slot, co
 
 /* Release: marks a free slot; one that is marked already is free twice. */
 static void mark_free(const slab *s, void *slot, const char *operation) {
-	size_t index;
-	chunk *c = slot_of(s, slot, &index, operation);
-	if (bit(c, index))
+	chunk *c = slot_chunk(s, slot, operation);
+	if (get_bit(c, bit_of(s, c, slot)))
 		tn_panic("slab", s->name, "%s: %p is free twice", operation, slot);
-	set_bit(c, index, true);
+	flip_bit(c, bit_of(s, c, slot));
 }
 
 /* Hardened and debug: a free slot has no live bit. */
 static void expect_free(const slab *s, void *slot, const char *operation) {
-	size_t index;
-	const chunk *c = slot_of(s, slot, &index, operation);
-	if (bit(c, index))
+	const chunk *c = slot_chunk(s, slot, operation);
+	if (get_bit(c, bit_of(s, c, slot)))
 		tn_panic("slab", s->name, "%s: %p is both free and live", operation, slot);
 }
 
 static void count_free(const slab *s, void *slot, const char *operation) {
-	size_t index;
-	slot_of(s, slot, &index, operation)->free++;
+	slot_chunk(s, slot, operation)->free++;
 }
 
 /* Makes the bits tell live from free: is_live is true until the next call that changes the slab. */
@@ -353,14 +351,14 @@ static void find_live(const slab *s, const char *operation) {
 	each_free(s, mark_free, operation);
 }
 
-static bool is_live(const chunk *c, size_t index) {
-	return bit(c, index) == (TN_MODE != TN_MODE_RELEASE);
+static bool is_live(const slab *s, const chunk *c, size_t index) {
+	return get_bit(c, bit_of(s, c, slot_at(s, c, index))) == (TN_MODE != TN_MODE_RELEASE);
 }
 
-static size_t count_live(const chunk *c) {
+static size_t count_live(const slab *s, const chunk *c) {
 	size_t live = 0;
 	for (size_t i = 0; i < c->carved; i++)
-		live += is_live(c, i);
+		live += is_live(s, c, i);
 	return live;
 }
 
@@ -417,7 +415,7 @@ static void release_chunk(slab *s, chunk *c) {
 	if (is_guarded(s, c))
 		atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
 	if (TN_MODE != TN_MODE_RELEASE)
-		tn_wipe(base, c->carved * c->shape->stride);
+		tn_wipe(base, c->carved_bytes);
 	tn_pages_set_owner(base, NULL);
 	s->known_base = 0;
 	s->chunk_count--;
@@ -466,6 +464,7 @@ static bool carve_slots(slab *s) {
 	for (size_t i = 0; i < count; i++)
 		slots[count - 1 - i] = slot_at(s, c, c->carved + i);
 	c->carved += count;
+	c->carved_bytes = c->carved * c->shape->stride;
 	s->carved += count;
 	load_magazine(s, loaded(s), count);
 	return true;
@@ -480,7 +479,7 @@ static void slab_sample_peak(slab *s) {
 }
 
 /* The loaded magazine is empty: sees to it that it is not. */
-static bool refill(slab *s) {
+static TN_COLD bool refill(slab *s) {
 	slab_sample_peak(s);
 	s->refills++;
 	uintptr_t drained = loaded(s);
@@ -648,7 +647,7 @@ static void return_surplus(slab *s) {
 
 /* ---- alloc and free, without checks ---- */
 
-static void *take_slot(slab *s) {
+TN_INLINE void *take_slot(slab *s) {
 	uintptr_t top = s->hot.top;
 	if (TN_UNLIKELY((top & s->hot.magazine_mask) == 0)) {
 		if (!refill(s))
@@ -660,7 +659,7 @@ static void *take_slot(slab *s) {
 }
 
 /* The loaded magazine is full: sees to it that it is not. */
-static void rotate(slab *s) {
+static TN_COLD void rotate(slab *s) {
 	uintptr_t filled = loaded(s);
 	if (!s->previous_full) {
 		load_magazine(s, s->previous, 0);
@@ -679,11 +678,13 @@ static void rotate(slab *s) {
 	return_surplus(s);
 }
 
-static void put_slot(slab *s, void *p) {
+TN_INLINE void put_slot(slab *s, void *p) {
 	if (TN_UNLIKELY(((s->hot.top + WORD) & s->hot.magazine_mask) == 0))
 		rotate(s);
-	s->hot.top += WORD;
-	*(void **)s->hot.top = p;
+	uintptr_t top = s->hot.top + WORD;
+	if (*(void **)top != p)
+		*(void **)top = p;
+	s->hot.top = top;
 }
 
 /* ---- hardened and debug: what surrounds alloc and free ---- */
@@ -708,7 +709,7 @@ static void check_all_fences(const slab *s, const char *operation) {
 		return;
 	for (const chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++)
-			if (is_live(c, i))
+			if (is_live(s, c, i))
 				check_fences(s, c, i, operation);
 }
 
@@ -763,7 +764,24 @@ static void quarantine_slot(slab *s, chunk *c, size_t index, const void *site) {
 		evict(s);
 }
 
-static void *alloc_checked(slab *s, const void *site) {
+/* The chunk and the bit of what should be a slot of this slab. Whatever else it is ends in a panic: here,
+ * or because its bit does not say what it should. */
+TN_INLINE chunk *checked_chunk(slab *s, const void *p, size_t *number, const char *operation) {
+	uintptr_t base = base_of(s, p);
+	if (TN_UNLIKELY(base != s->known_base)) {
+		slot_chunk(s, p, operation);
+		s->known_base = base;
+	}
+	chunk *c = chunk_at(s, base);
+	const shape *shape = shape_of(s, c);
+	size_t offset = (uintptr_t)p - base - shape->lead;
+	if (TN_UNLIKELY(offset >= c->carved_bytes || (offset & (((size_t)1 << shape->grain_bits) - 1)) != 0))
+		slot_chunk(s, p, operation);
+	*number = offset >> shape->grain_bits;
+	return c;
+}
+
+TN_INLINE void *alloc_checked(slab *s, const void *site) {
 	void *p = take_slot(s);
 	if (p == NULL && s->quarantined > 0) {
 		evict(s);
@@ -771,50 +789,58 @@ static void *alloc_checked(slab *s, const void *site) {
 	}
 	if (p == NULL || TN_MODE == TN_MODE_RELEASE)
 		return p;
-	size_t index;
-	chunk *c = slot_of(s, p, &index, "alloc");
-	know(s, p);
-	if (bit(c, index))
+	size_t number;
+	chunk *c = checked_chunk(s, p, &number, "alloc");
+	if (TN_UNLIKELY(get_bit(c, number)))
 		tn_panic("slab", s->name, "alloc: %p is both free and live", p);
-	set_bit(c, index, true);
+	flip_bit(c, number);
 	if (TN_MODE == TN_MODE_DEBUG)
-		dress(s, c, index, site);
+		dress(s, c, index_of(s, c, p), site);
 	return p;
 }
 
+/* Refuses to free what has no live bit: not the start of a slot, or free already. */
+static TN_COLD _Noreturn void panic_not_live(const slab *s, const void *p) {
+	const chunk *c = slot_chunk(s, p, "free");
+	if (TN_MODE != TN_MODE_DEBUG)
+		tn_panic("slab", s->name, "free: %p is free already", p);
+	const slot_record *r = record_at(s, c, index_of(s, c, p));
+	tn_panic("slab", s->name, "free: %p is free already, allocated at %s, freed at %s", p,
+		tn_site(r->alloc_site).text, tn_site(r->free_site).text);
+}
+
 /* A small slot is wiped in a few stores; a call of memset would cost more than all of the checks. */
-static void wipe_slot(void *p, size_t size) {
+TN_INLINE void wipe_slot(void *p, size_t size) {
 	enum { SMALL = 128 };
-	if (TN_MODE != TN_MODE_HARDENED || size > SMALL || size % sizeof(uint64_t) != 0) {
+	typedef struct two_words {
+		uint64_t low, high;
+	} two_words;
+	if (TN_MODE != TN_MODE_HARDENED || size > SMALL || size % sizeof(two_words) != 0) {
 		tn_wipe(p, size);
 		return;
 	}
-	for (uint64_t *word = p, *end = word + size / sizeof *word; word < end; word++) {
-		*word = 0;
+	for (two_words *words = p, *end = words + size / sizeof *words; words < end; words++) {
+		*words = (two_words){0, 0};
 		__asm__ volatile("" ::: "memory"); /* or the compiler makes it a memset again */
 	}
 }
 
-static void free_checked(slab *s, void *p, const void *site) {
+TN_INLINE void free_checked(slab *s, void *p, const void *site) {
 	if (TN_MODE == TN_MODE_RELEASE) {
 		put_slot(s, p);
 		return;
 	}
-	size_t index;
-	chunk *c = slot_of(s, p, &index, "free");
-	know(s, p);
-	const slot_record *r = record_at(s, c, index);
-	if (!bit(c, index) && TN_MODE == TN_MODE_DEBUG)
-		tn_panic("slab", s->name, "free: %p is free already, allocated at %s, freed at %s", p,
-			tn_site(r->alloc_site).text, tn_site(r->free_site).text);
-	if (!bit(c, index))
-		tn_panic("slab", s->name, "free: %p is free already", p);
-	check_fences(s, c, index, "free");
-	set_bit(c, index, false);
+	size_t number;
+	chunk *c = checked_chunk(s, p, &number, "free");
+	if (TN_UNLIKELY(!get_bit(c, number)))
+		panic_not_live(s, p);
+	flip_bit(c, number);
+	if (TN_MODE == TN_MODE_DEBUG)
+		check_fences(s, c, index_of(s, c, p), "free");
 	if (s->init == NULL)
 		wipe_slot(p, s->slot_size);
 	if (TN_MODE == TN_MODE_DEBUG)
-		quarantine_slot(s, c, index, site);
+		quarantine_slot(s, c, index_of(s, c, p), site);
 	else
 		put_slot(s, p);
 }
@@ -873,10 +899,10 @@ static void release_all(slab *s) {
 static void forget_slots(slab *s, chunk *c) {
 	take_apart(s, c);
 	if (TN_MODE == TN_MODE_HARDENED && s->init == NULL)
-		tn_wipe(c->base, c->carved * c->shape->stride);
+		tn_wipe(c->base, c->carved_bytes);
 	if (TN_MODE == TN_MODE_HARDENED)
 		clear_bits(c);
-	c->carved = 0;
+	c->carved = c->carved_bytes = 0;
 }
 
 void tn_slab_reset(tn_slab *hot) {
@@ -926,7 +952,7 @@ bool tn_slab_owns(const tn_slab *hot, const void *p) {
 	if (tn_pages_owner(base) != s)
 		return false;
 	const chunk *c = chunk_at(s, base);
-	size_t index = index_at(c->shape, (uintptr_t)p - base);
+	size_t index = ((uintptr_t)p - base) / c->shape->stride;
 	const char *slot = slot_at(s, c, index);
 	return index < c->carved && (const char *)p >= slot && (const char *)p < slot + s->slot_size;
 }
@@ -936,7 +962,7 @@ void tn_slab_each(tn_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx)
 	find_live(s, "each");
 	for (chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++)
-			if (is_live(c, i))
+			if (is_live(s, c, i))
 				visit(slot_at(s, c, i), ctx);
 	tn_leave(&s->busy);
 }
@@ -952,7 +978,7 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	memcpy(stats->name, s->name, sizeof stats->name);
 	find_live(s, "stats");
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
-		size_t live_here = count_live(c);
+		size_t live_here = count_live(s, c);
 		stats->cached_bytes += (c->shape->count - live_here) * s->slot_size;
 		stats->partial_count += live_here != 0 && live_here != c->shape->count;
 	}
@@ -973,7 +999,7 @@ bool tn_slab_verify(const tn_slab *hot) {
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
 		slab_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
 		slab_require(s, c->carved <= c->shape->count, "a chunk has more slots than room");
-		live += count_live(c);
+		live += count_live(s, c);
 		carved += c->carved;
 		chunks++;
 	}
@@ -997,7 +1023,7 @@ static size_t power_of_two(size_t at_least) {
  * whether the slots leave room for them. */
 static bool lay_out(slab *s, size_t count, size_t slot_end) {
 	size_t magazine_bytes = s->hot.magazine_mask + 1;
-	size_t bits = (count + WORD_BITS - 1) / WORD_BITS * sizeof(uint64_t);
+	size_t bits = bit_words(&s->plain, count) * sizeof(uint64_t);
 	size_t records = TN_MODE == TN_MODE_DEBUG ? count * sizeof(slot_record) : 0;
 	s->chunk_magazines = (count + s->magazine_slots - 1) / s->magazine_slots;
 	size_t magazines = s->chunk_magazines * magazine_bytes;
@@ -1031,9 +1057,11 @@ static size_t count_slots(slab *s) {
 	return low;
 }
 
-static uint64_t reciprocal_of(size_t stride, size_t chunk_bytes) {
-	uint64_t range = (uint64_t)1 << 32;
-	return chunk_bytes < range / stride ? (range + stride - 1) / stride : 0;
+static unsigned grain_bits_of(size_t stride) {
+	unsigned bits = 0;
+	while ((stride >> bits & 1) == 0)
+		bits++;
+	return bits;
 }
 
 /* Decides chunk size and shapes for slots of slot_size bytes aligned to `align`. */
@@ -1041,6 +1069,7 @@ static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
 	size_t fence = TN_MODE == TN_MODE_DEBUG ? tn_round_up(TN_FENCE_BYTES, align) : 0;
 	size_t trail = TN_MODE == TN_MODE_DEBUG ? TN_FENCE_BYTES : 0;
 	s->plain = (shape){.lead = fence, .stride = tn_round_up(fence + s->slot_size + trail, align)};
+	s->plain.grain_bits = grain_bits_of(s->plain.stride);
 	s->chunk_bytes = chunk_bytes;
 	do {
 		choose_magazines(s);
@@ -1049,7 +1078,6 @@ static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
 	if (s->plain.count == 0)
 		return false;
 	lay_out(s, s->plain.count, 0);
-	s->plain.reciprocal = reciprocal_of(s->plain.stride, s->chunk_bytes);
 	return true;
 }
 
@@ -1062,7 +1090,7 @@ static void choose_guarded(slab *s, size_t align) {
 	size_t count = s->head_offset / stride;
 	s->guarded = (shape){.stride = stride, .lead = (stride - TN_FENCE_BYTES - s->slot_size) & ~(align - 1),
 		.count = count < s->plain.count ? count : s->plain.count,
-		.reciprocal = reciprocal_of(stride, s->chunk_bytes)};
+		.grain_bits = grain_bits_of(stride)};
 }
 
 /* As asked for, or the default, less where the limit would leave much of a chunk unused. */
@@ -1115,14 +1143,14 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 static void report_live(slab *s) {
 	for (chunk *c = s->chunks; TN_MODE == TN_MODE_DEBUG && c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++) {
-			if (!is_live(c, i))
+			if (!is_live(s, c, i))
 				continue;
 			const void *site = record_at(s, c, i)->alloc_site;
 			size_t count = 0;
 			for (chunk *d = c; d != NULL; d = d->next)
 				for (size_t k = 0; k < d->carved; k++)
-					if (is_live(d, k) && record_at(s, d, k)->alloc_site == site) {
-						set_bit(d, k, false);
+					if (is_live(s, d, k) && record_at(s, d, k)->alloc_site == site) {
+						flip_bit(d, bit_of(s, d, slot_at(s, d, k)));
 						count++;
 					}
 			tn_report("slab", s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
