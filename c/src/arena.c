@@ -69,10 +69,24 @@ static size_t live_bytes(const tn_arena *a) {
 	return a->before_bytes + in_current + a->large_bytes;
 }
 
-static void arena_sample_peak(tn_arena *a) {
+static size_t peak_bytes(const tn_arena *a) {
 	size_t live = live_bytes(a);
-	if (live > a->peak_bytes)
-		a->peak_bytes = live;
+	size_t before = a->restart == NULL ? 0 : (size_t)(a->highest - a->restart);
+	size_t peak = live > before ? live : before;
+	return peak > a->peak_bytes ? peak : a->peak_bytes;
+}
+
+static void arena_sample_peak(tn_arena *a) {
+	a->peak_bytes = peak_bytes(a);
+}
+
+/* Notes whether a reset is only a matter of the cursor: blocks in the first chunk and nowhere else. Called
+ * after everything that changes it. */
+static void note_restart(tn_arena *a) {
+	arena_sample_peak(a);
+	const tn_arena_chunk *first = a->first;
+	bool simple = first != NULL && a->current == first && first->next == NULL && a->large == NULL;
+	a->restart = a->highest = simple && a->reserve_bytes == 0 ? first->begin : NULL;
 }
 
 /* Writes the head of a new chunk, whose blocks begin `head` bytes into it. */
@@ -364,7 +378,7 @@ static void *alloc_at(tn_arena *a, size_t size, size_t align, const void *site) 
 	char *p = bump(a, whole, align);
 	if (TN_UNLIKELY(p == NULL)) {
 		p = grow(a, whole, align);
-		arena_sample_peak(a);
+		note_restart(a);
 	}
 	return record_block(a, p, size, site);
 }
@@ -646,7 +660,7 @@ static void renew_chunks(tn_arena *a) {
 	make_current(a, NULL, NULL);
 }
 
-static void reset_slow(tn_arena *a) {
+void tn_arena_reset_slow(tn_arena *a) {
 	arena_enter(a, "reset");
 	check_blocks(a, NULL, "reset");
 	size_t used = used_chunk_bytes(a);
@@ -661,24 +675,10 @@ static void reset_slow(tn_arena *a) {
 		else
 			turn_chain(a, bytes_to_keep(a, used));
 	}
+	note_restart(a);
 	a->resets++;
 	a->depth = 0;
 	tn_leave(&a->busy);
-}
-
-void tn_arena_reset(tn_arena *a) {
-	const tn_arena_chunk *first = a->first;
-	bool simple = first != NULL && a->current == first && first->next == NULL && a->large == NULL;
-	if (TN_UNLIKELY(tn_hook_checked() || !simple || a->reserve_bytes != 0)) {
-		reset_slow(a);
-		return;
-	}
-	size_t live = (size_t)(a->cursor - first->begin);
-	if (live > a->peak_bytes)
-		a->peak_bytes = live;
-	a->cursor = first->begin;
-	a->depth = 0;
-	a->resets++;
 }
 
 /* Whether no block is in the chain and its first chunk is nobody's home. */
@@ -703,6 +703,7 @@ size_t tn_arena_trim(tn_arena *a) {
 		bytes = shrink_range(a, (size_t)(a->cursor - (char *)a->first));
 	else if (a->first != NULL)
 		bytes = trim_chain(a);
+	note_restart(a);
 	tn_leave(&a->busy);
 	return bytes;
 }
@@ -740,7 +741,7 @@ void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
 	arena_look(a, "stats");
 	size_t live = live_bytes(a);
 	*stats = (tn_stats){.live_bytes = live, .committed_bytes = a->taken_bytes, .refills = a->refills,
-		.resets = a->resets, .peak_bytes = live > a->peak_bytes ? live : a->peak_bytes};
+		.resets = a->resets, .peak_bytes = peak_bytes(a)};
 	memcpy(stats->name, a->name, sizeof stats->name);
 	for (const tn_arena_chunk *c = a->first; c != NULL; c = c->next) {
 		stats->chunk_count++;
@@ -860,6 +861,7 @@ static bool start(tn_arena *a, const tn_arena_options *o) {
 		use_buffer(a, o->buffer, o->buffer_bytes);
 		exhaust(a);
 	}
+	note_restart(a);
 	return true;
 }
 
@@ -896,6 +898,7 @@ tn_arena *tn_arena_create(const tn_arena_options *options) {
 	if (!apart) {
 		a->first = home;
 		make_current(a, home, home->begin);
+		a->restart = a->highest = home->begin;
 	} else if (!start(a, o)) {
 		tn_chunk_release(source, home, bytes, CHUNK_ALIGN);
 		return NULL;

@@ -51,6 +51,10 @@ typedef struct tn_arena_chunk {
 typedef struct tn_arena {
 	char *cursor;            /* next free byte, a multiple of 8 */
 	char *limit;             /* end of the current chunk, a multiple of 16 */
+	char *restart;           /* where a reset puts the cursor when that is all it has to do, or NULL */
+	char *highest;           /* the furthest that the cursor was when it was put back to restart */
+	uint64_t resets;         /* a checkpoint remembers it, and its depth */
+	uint64_t depth;          /* marks taken since the reset and not rewound past */
 	tn_arena_chunk *current; /* the chunk that the cursor is in; later ones are spare */
 	tn_arena_chunk *first;
 	tn_arena_chunk *large;   /* blocks with a chunk of their own, newest first */
@@ -67,8 +71,6 @@ typedef struct tn_arena {
 	size_t reserve_bytes;
 	tn_source source;
 	uint64_t refills;
-	uint64_t resets;     /* a checkpoint remembers it, and its depth */
-	uint64_t depth;      /* marks taken since the reset and not rewound past */
 	void *newest;        /* debug: the record of the newest block */
 	uintptr_t busy;      /* hardened and debug: who is inside a call, or 0 */
 	uint32_t state;
@@ -210,13 +212,27 @@ TN_API tn_checkpoint tn_arena_mark(tn_arena *a) TN_SYMBOL(tn_arena_mark);
  * cost        O(chunks since the mark) */
 TN_API void tn_arena_rewind(tn_arena *a, tn_checkpoint checkpoint) TN_SYMBOL(tn_arena_rewind);
 
+/* Not API: the part of tn_arena_reset for more than one chunk, and for hardened and debug. */
+TN_API void tn_arena_reset_slow(tn_arena *a) TN_SYMBOL(tn_arena_reset_slow);
+
 /* Forgets all blocks and keeps warm memory, as much as retain_bytes says. In release the next alloc
  * returns the same first address again.
  *
  * threads  one at a time
  * cost     O(chunks given back); O(1) when one chunk was enough. Hardened wipes what was used, debug
  *          makes it inaccessible. */
-TN_API void tn_arena_reset(tn_arena *a) TN_SYMBOL(tn_arena_reset);
+TN_INLINE void tn_arena_reset(tn_arena *a) {
+	char *restart = a->restart;
+	if (TN_UNLIKELY(tn_hook_checked() || restart == NULL)) {
+		tn_arena_reset_slow(a);
+		return;
+	}
+	if (a->cursor > a->highest)
+		a->highest = a->cursor;
+	a->cursor = restart;
+	a->depth = 0;
+	a->resets++;
+}
 
 /* Gives back the chunks that no live block is in.
  *
