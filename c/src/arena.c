@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "checkers.h"
 #include "modes.h"
 #include "pages.h"
 
@@ -114,12 +115,12 @@ static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes)
 static size_t give_back_chunk(tn_arena *a, tn_arena_chunk *chunk) {
 	size_t bytes = chunk->bytes;
 	a->taken_bytes -= bytes;
+	tn_permit(chunk, (size_t)(chunk->limit - (char *)chunk));
 	if (a->reserve_bytes != 0 && chunk == a->first) {
 		tn_os_release(chunk, a->reserve_bytes);
 		return bytes;
 	}
-	if (TN_MODE != TN_MODE_RELEASE)
-		tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
+	tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
 	tn_chunk_release(&a->source, chunk, bytes, CHUNK_ALIGN);
 	return bytes;
 }
@@ -223,10 +224,12 @@ static void *record_block(tn_arena *a, char *p, size_t size, const void *site) {
 	if (TN_MODE != TN_MODE_DEBUG || p == NULL)
 		return p;
 	block_record *r = (block_record *)(void *)p - 1;
+	tn_permit(r, sizeof *r + size + TN_FENCE_BYTES);
 	*r = (block_record){.previous = a->newest, .size = size, .site = site};
 	memset(r->fence, TN_FILL_FENCE, sizeof r->fence);
 	memset(p, TN_FILL_FRESH, size);
 	memset(p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
+	tn_hand_out(p, size);
 	a->newest = r;
 	return p;
 }
@@ -266,6 +269,7 @@ static void record_size(void *p, size_t size) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	((block_record *)p - 1)->size = size;
+	tn_permit(p, size + TN_FENCE_BYTES);
 	memset((char *)p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
 }
 
@@ -580,6 +584,7 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 	if (TN_MODE == TN_MODE_DEBUG && to.chunk != NULL && a->reserve_bytes == 0) {
 		give_back_after(a, to.chunk);
 		close_tail(a, to.chunk);
+		tn_forbid(a->cursor, (size_t)(a->limit - a->cursor));
 	}
 	tn_leave(&a->busy);
 }
@@ -652,6 +657,7 @@ static void renew_chunks(tn_arena *a) {
 		make_current(a, keep, keep->begin);
 		if (a->reserve_bytes != 0)
 			shrink_range(a, HEAD_BYTES);
+		tn_forbid(keep->begin, (size_t)(keep->limit - keep->begin));
 		return;
 	}
 	give_back_after(a, a->first);
@@ -906,6 +912,12 @@ tn_arena *tn_arena_create(const tn_arena_options *options) {
 	return a;
 }
 
+/* The buffer is the caller's again. */
+static void leave_buffer(tn_arena *a) {
+	tn_permit(a->buffer.begin, (size_t)(a->buffer.limit - a->buffer.begin));
+	tn_wipe(a->buffer.begin, (size_t)(a->buffer.used - a->buffer.begin));
+}
+
 static void end_arena(tn_arena *a, const char *operation) {
 	arena_enter(a, operation);
 	check_blocks(a, NULL, operation);
@@ -916,7 +928,7 @@ static void end_arena(tn_arena *a, const char *operation) {
 	if (a->first != NULL) {
 		give_back_after(a, a->first);
 		if (a->first == &a->buffer)
-			tn_wipe(a->buffer.begin, (size_t)(a->buffer.used - a->buffer.begin));
+			leave_buffer(a);
 		else if (a->first != home)
 			give_back_chunk(a, a->first);
 	}

@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "checkers.h"
 #include "modes.h"
 #include "pages.h"
 
@@ -411,6 +412,7 @@ static void take_apart(slab *s, chunk *c) {
 
 static void release_chunk(slab *s, chunk *c) {
 	char *base = c->base;
+	tn_permit(base, c->carved_bytes);
 	take_apart(s, c);
 	if (is_guarded(s, c))
 		atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
@@ -717,6 +719,7 @@ static void check_all_fences(const slab *s, const char *operation) {
 static void dress(const slab *s, const chunk *c, size_t index, const void *site) {
 	char *slot = slot_at(s, c, index);
 	slot_record *r = record_at(s, c, index);
+	tn_permit(slot, s->slot_size);
 	size_t changed = s->slot_size;
 	if (r->free_site != NULL && s->init == NULL)
 		changed = tn_first_change(slot, s->slot_size, TN_FILL_DEAD);
@@ -726,8 +729,10 @@ static void dress(const slab *s, const chunk *c, size_t index, const void *site)
 	*r = (slot_record){.alloc_site = site};
 	memset(slot - TN_FENCE_BYTES, TN_FILL_FENCE, TN_FENCE_BYTES);
 	memset(slot + s->slot_size, TN_FILL_FENCE, TN_FENCE_BYTES);
-	if (s->init == NULL)
-		memset(slot, TN_FILL_FRESH, s->slot_size);
+	if (s->init != NULL)
+		return;
+	memset(slot, TN_FILL_FRESH, s->slot_size);
+	tn_hand_out(slot, s->slot_size);
 }
 
 /* The oldest slot in quarantine may be used again. */
@@ -758,6 +763,7 @@ static void quarantine_slot(slab *s, chunk *c, size_t index, const void *site) {
 		s->youngest->younger = r;
 	s->youngest = r;
 	s->quarantine_bytes += c->shape->stride;
+	tn_forbid(slot_at(s, c, index), s->slot_size);
 	if (is_guarded(s, c))
 		tn_os_protect(c->base + index * c->shape->stride, c->shape->stride);
 	while (s->quarantine_bytes > SLAB_QUARANTINE_BYTES)
