@@ -27,7 +27,8 @@ template <size_t count, class A> inline void fill(A &a) {
 
 template <class A, class = void> struct can_tell_committed : std::false_type {};
 template <class A>
-struct can_tell_committed<A, std::void_t<decltype(std::declval<A>().committed_bytes())>> : std::true_type {};
+struct can_tell_committed<A, std::void_t<decltype(std::declval<A>().committed_bytes())>>
+	: std::true_type {};
 
 template <class A> void describe_committed(const A &a, row &r) {
 	if constexpr (can_tell_committed<A>::value)

@@ -1,7 +1,8 @@
 /* bench/arena_peers.h: everything that can hand out objects which die together, one small adapter each.
  *
- * An adapter has alloc(size, i), where i counts the objects since the last reset, and reset(count). What
- * frees objects one by one keeps their pointers in `live`, as its user would have to; an arena does not.
+ * An adapter has alloc(size, i), where i counts the objects since the last reset, and reset(count).
+ * What frees objects one by one keeps their pointers in `live`, as its user would have to; an arena
+ * does not.
  * Its constructor and destructor make and end it. Chunks are 64 KiB and alignment is 16 wherever that
  * can be said. */
 #ifndef BENCH_ARENA_PEERS_H
@@ -115,7 +116,7 @@ private:
 	char *cursor_, *limit_, *start_;
 };
 
-/* The same with a chunk that is taken from a stack of warm ones and put back: the least for a lifetime. */
+/* The same with a chunk taken from a stack of warm ones and put back: the least for a lifetime. */
 class floor_lifetime {
 public:
 	static constexpr bool frees_each = false;
@@ -277,7 +278,7 @@ private:
 	foonathan::memory::memory_stack<>::marker start_ = stack_.top();
 };
 
-/* A child of one parent whose allocator has no lock; blocks are aligned to 8, which cannot be changed. */
+/* A child of a parent whose allocator has no lock; it aligns to 8, which cannot be changed. */
 class apr {
 public:
 	static constexpr bool frees_each = false;

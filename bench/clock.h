@@ -16,8 +16,8 @@ inline uint64_t ticks() {
 	_mm_lfence();
 	return __rdtsc();
 #else
-	using namespace std::chrono;
-	return static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+	auto now = std::chrono::steady_clock::now().time_since_epoch();
+	return static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
 #endif
 }
 

@@ -67,8 +67,8 @@ static double fastest_of_two(contestant &it, size_t repeats) {
 	return static_cast<double>(std::min(ticks_of[0], ticks_of[1])) * ns_per_tick();
 }
 
-/* In steps, so that what happens only once (pages touched first, caches filled) does not decide: a subject
- * with too few repeats would be measured cold. */
+/* In steps, so that what happens only once (pages touched first, caches filled) does not decide: a
+ * subject with too few repeats would be measured cold. */
 static size_t calibrate(contestant &it) {
 	for (double repeats = 1;;) {
 		double ns = fastest_of_two(it, static_cast<size_t>(repeats));
@@ -86,7 +86,8 @@ static size_t sample(player &p, const workload &w) {
 	for (size_t spoilt = 0;; spoilt++) {
 		uint64_t switches = read_process().involuntary_switches;
 		uint64_t took = p.it->run(p.repeats);
-		bool repeatable = spoilt < attempts && static_cast<double>(took) * ns_per_tick() < longest_repeated_ns;
+		double ns = static_cast<double>(took) * ns_per_tick();
+		bool repeatable = spoilt < attempts && ns < longest_repeated_ns;
 		if (repeatable && read_process().involuntary_switches != switches)
 			continue;
 		p.it->accept();
@@ -207,7 +208,8 @@ static std::vector<double> measure_memory(const workload &w) {
 	return growth;
 }
 
-static void describe_memory(const workload &w, const std::vector<double> &growth, std::vector<row> &rows) {
+static void describe_memory(const workload &w, const std::vector<double> &growth,
+	std::vector<row> &rows) {
 	for (size_t i = 0; i < rows.size(); i++)
 		if (growth[i] > 0) {
 			rows[i].fields["peak_rss_bytes"] = growth[i];

@@ -65,9 +65,10 @@ struct workload {
 	std::vector<subject> subjects;
 	size_t total_repeats = 0;  /* in all rounds together; 0: so many that a round takes 2 ms */
 	size_t least_repeats = 1;  /* in one round */
-	size_t unmeasured = 0;     /* repeats before every round that do not count: for work whose memory the
-	                              other subjects push out of the caches, which would be measured instead */
-	double objects = 0;        /* most objects live at once: asks for peak_rss_bytes and bytes_per_object */
+	size_t unmeasured = 0;     /* repeats before every round that do not count: for work whose memory
+	                              the other subjects push out of the caches */
+	double objects = 0;        /* most objects live at once: asks for peak_rss_bytes and
+	                              bytes_per_object */
 	std::function<void()> setup; /* runs before any subject is made: ages the heap, loads input */
 	unsigned threads = 1;
 };
@@ -109,8 +110,8 @@ void reset_peak();
 /* Pins the process to one CPU (1, so that 0 is left to interrupts, where there are two). */
 void pin();
 
-/* Call first in main: starts the program again where the loader has kept too little thread-local storage
- * for a library that is opened at run time (jemalloc asks for 2.6 KiB). */
+/* Call first in main: starts the program again where the loader has kept too little thread-local
+ * storage for a library that is opened at run time (jemalloc asks for 2.6 KiB). */
 void reserve_static_tls(char **argv);
 
 /* Ends the process unless malloc is the C library's own. */

@@ -40,7 +40,8 @@ const loaded_library &mimalloc_library() {
 
 const malloc_calls &mimalloc_calls() {
 	const loaded_library &l = mimalloc_library();
-	static const malloc_calls calls{l.find<void *(size_t)>("mi_malloc"), l.find<void(void *)>("mi_free")};
+	static const malloc_calls calls{l.find<void *(size_t)>("mi_malloc"),
+		l.find<void(void *)>("mi_free")};
 	return calls;
 }
 
@@ -52,7 +53,8 @@ const malloc_calls &jemalloc_calls() {
 
 const malloc_calls &tcmalloc_calls() {
 	static const loaded_library l("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4");
-	static const malloc_calls calls{l.find<void *(size_t)>("tc_malloc"), l.find<void(void *)>("tc_free")};
+	static const malloc_calls calls{l.find<void *(size_t)>("tc_malloc"),
+		l.find<void(void *)>("tc_free")};
 	return calls;
 }
 

@@ -13,8 +13,9 @@ static int usage() {
 		"FAMILY is one of:");
 	for (const std::string &name : bench::family_names())
 		std::fprintf(stderr, " %s", name.c_str());
-	std::fprintf(stderr, "\nWrites build/bench/FAMILY.json unless --out says otherwise; --only runs the\n"
-		"workloads with PART in their name; --rounds is at least 51 for a result worth showing.\n");
+	std::fprintf(stderr,
+		"\nWrites build/bench/FAMILY.json unless --out says otherwise; --only runs the workloads\n"
+		"with PART in their name; --rounds is at least 51 for a result worth showing.\n");
 	return 2;
 }
 
@@ -33,7 +34,8 @@ static int list(const std::string &family) {
 }
 
 /* The function that callgrind is told to collect in. */
-extern "C" __attribute__((noinline)) uint64_t tenure_bench_counted(bench::contestant *it, size_t repeats) {
+extern "C" __attribute__((noinline)) uint64_t tenure_bench_counted(bench::contestant *it,
+	size_t repeats) {
 	return it->run(repeats);
 }
 

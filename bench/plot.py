@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """plot.py [DIRECTORY]   draws every FAMILY.json in DIRECTORY (build/bench) as PNG and SVG beside it.
 
-FAMILY-ratios: time of every subject over glibc's, with 95 % intervals. FAMILY-NAME: time against batch size
-(workloads NAME-1, NAME-16, ...) or against threads. FAMILY-latency: percentiles, where they were recorded."""
+FAMILY-ratios: time of every subject over glibc's, with 95 % intervals. FAMILY-NAME: time against batch
+size (workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, where recorded."""
 
 import json
 import pathlib
@@ -19,11 +19,13 @@ BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "
 GREY, BLACK = "#9A9A9A", "#202020"
 LINES = {"tenure": (BLUE, "-", 2.6), "floor": (BLACK, ":", 1.6), "glibc": (RED, "-", 1.6),
          "mimalloc": (GREEN, "-", 1.6), "boost": (ORANGE, "-", 1.6), "tcmalloc": (PURPLE, "-", 1.6)}
-PERCENTILES = [("p50_ns", "50 %", "o"), ("p99_ns", "99 %", "s"), ("p999_ns", "99.9 %", "D"), ("max_ns", "max", "|")]
+PERCENTILES = [("p50_ns", "50 %", "o"), ("p99_ns", "99 %", "s"), ("p999_ns", "99.9 %", "D"),
+               ("max_ns", "max", "|")]
 SMALLEST_RATIO = 1e-5  # what is further below glibc than this took no time that a clock can tell
 
-pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold", "svg.hashsalt": "tenure",
-                        "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False})
+pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
+                        "axes.titlelocation": "left", "axes.spines.top": False,
+                        "axes.spines.right": False, "svg.hashsalt": "tenure"})
 
 
 def is_ours(subject):
@@ -36,7 +38,8 @@ def colour(subject):
 
 def save(figure, path):
     for suffix in ("png", "svg"):
-        figure.savefig(f"{path}.{suffix}", dpi=130, bbox_inches="tight", metadata={"Date": None} if suffix == "svg" else None)
+        metadata = {"Date": None} if suffix == "svg" else None
+        figure.savefig(f"{path}.{suffix}", dpi=130, bbox_inches="tight", metadata=metadata)
         print(f"{path}.{suffix}")
     pyplot.close(figure)
 
@@ -74,14 +77,17 @@ def draw_ratios(axis, title, rows):
                   alpha=1 if is_ours(row["subject"]) else 0.55)
         axis.plot([q["low"], q["high"]], [i, i], color="black", linewidth=1.2)
         slower = q["median"] > 1
-        axis.annotate(number(q["median"]), (q["high"] if slower else q["low"], i), (4 if slower else -4, 0),
-                      textcoords="offset points", ha="left" if slower else "right", va="center", fontsize=8,
+        axis.annotate(number(q["median"]), (q["high"] if slower else q["low"], i),
+                      (4 if slower else -4, 0), textcoords="offset points",
+                      ha="left" if slower else "right", va="center", fontsize=8,
                       fontweight="bold" if is_ours(row["subject"]) else "normal")
     axis.axvline(1, color=RED, linewidth=1)
     axis.set_xscale("log")
     low, high = axis.get_xlim()
-    axis.set_xlim(min(low, 0.8) ** 1.18, max(high, 1.25) ** 1.4)
-    narrow = low > 0.02 and high < 20
+    low, high = min(low, 0.8), max(high, 1.25)
+    room = (high / low) ** 0.14  # for the numbers at both ends
+    axis.set_xlim(low / room, high * room)
+    narrow = high / low < 100
     axis.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5) if narrow else (1,)))
     axis.set_yticks(range(len(rows)), [r["subject"] for r in rows])
     for label, row in zip(axis.get_yticklabels(), rows):
@@ -100,9 +106,10 @@ def plot_ratios(family, rows, to):
     figure, axes = panels(len(groups), 5.6, [len(v) - 1 for v in groups.values()])
     for axis, ((workload, threads), group) in zip(axes, groups.items()):
         glibc = next(r["ns_per_op"] for r in group if r["subject"] == "glibc")
-        title = f"{workload}{f', {threads} threads' if threads > 1 else ''}   (glibc: {duration(glibc)} an operation)"
-        draw_ratios(axis, title, group)
-    figure.suptitle(f"{family}: time of each allocator over glibc's; medians of rounds, 95 % intervals", fontsize=12)
+        at = f", {threads} threads" if threads > 1 else ""
+        draw_ratios(axis, f"{workload}{at}   (glibc: {duration(glibc)} an operation)", group)
+    figure.suptitle(f"{family}: time of each allocator over glibc's; medians of rounds, 95 % intervals",
+                    fontsize=12)
     save(figure, to / f"{family}-ratios")
 
 
@@ -140,8 +147,8 @@ def draw_lines(axis, series):
     axis.set_yscale("log")
     for subject, points in series.items():
         line, dashes, width = style(subject)
-        axis.plot(*zip(*sorted(points)), color=line, linestyle=dashes, linewidth=width, marker="o", markersize=3,
-                  zorder=3 if is_ours(subject) else 2)
+        axis.plot(*zip(*sorted(points)), color=line, linestyle=dashes, linewidth=width, marker="o",
+                  markersize=3, zorder=3 if is_ours(subject) else 2)
     axis.figure.canvas.draw()
     names = list(series)
     last = [sorted(series[n])[-1] for n in names]
@@ -150,8 +157,8 @@ def draw_lines(axis, series):
     height = axis.figure.dpi * 10.5 / 72
     for name, (_, y), pixel in zip(names, last, spread(at, height)):
         y_label = axis.transData.inverted().transform((0, pixel))[1]
-        axis.annotate(name, (right, y), (right * 1.35, y_label), color=style(name)[0], va="center", fontsize=8.5,
-                      fontweight="bold" if is_ours(name) else "normal",
+        axis.annotate(name, (right, y), (right * 1.35, y_label), color=style(name)[0], va="center",
+                      fontsize=8.5, fontweight="bold" if is_ours(name) else "normal",
                       arrowprops={"arrowstyle": "-", "relpos": (0, 0.5), "color": style(name)[0],
                                   "linewidth": 0.5})
 
@@ -166,7 +173,8 @@ def plot_lines(family, name, series, label, to):
     axis.set_xticks(xs, [f"{x:,}" for x in xs])
     axis.set_xticks([], minor=True)
     axis.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda y, _: f"{y:g}"))
-    axis.set_yticks([t for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if min(ys) / 1.3 < t < max(ys) * 1.3])
+    marks = [m * 10**e for e in range(-2, 7) for m in (1, 2, 5)]
+    axis.set_yticks([m for m in marks if min(ys) / 1.3 < m < max(ys) * 1.3])
     axis.set_yticks([], minor=True)
     axis.grid(axis="y", color="#E4E4E4", zorder=0)
     axis.set_xlabel(label)
@@ -181,9 +189,10 @@ def plot_series(family, rows, to):
     for row in rows:
         match = re.fullmatch(r"(.*-batch)-(\d+)", row["workload"])
         threads = row.get("threads", 1)
+        subject, ns = row["subject"], row["ns_per_op"]
         if match:
-            batches.setdefault(match[1], {}).setdefault(row["subject"], []).append((int(match[2]), row["ns_per_op"]))
-        by_threads.setdefault(row["workload"], {}).setdefault(row["subject"], []).append((threads, row["ns_per_op"]))
+            batches.setdefault(match[1], {}).setdefault(subject, []).append((int(match[2]), ns))
+        by_threads.setdefault(row["workload"], {}).setdefault(subject, []).append((threads, ns))
     for name, series in batches.items():
         plot_lines(family, name, series, "objects in a batch", to)
     for name, series in by_threads.items():
@@ -219,7 +228,8 @@ def plot_latency(family, rows, to):
         draw_latency(axis, workload, group)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=4, frameon=False)
-    figure.suptitle(f"{family}: how long the slow ones take; percentiles of single requests", fontsize=12)
+    figure.suptitle(f"{family}: how long the slow ones take; percentiles of single requests",
+                    fontsize=12)
     save(figure, to / f"{family}-latency")
 
 
