@@ -85,7 +85,7 @@ def draw_ratios(axis, title, rows):
     axis.set_xscale("log")
     low, high = axis.get_xlim()
     low, high = min(low, 0.8), max(high, 1.25)
-    room = (high / low) ** 0.14  # for the numbers at both ends
+    room = (high / low) ** 0.18  # for the numbers at both ends
     axis.set_xlim(low / room, high * room)
     narrow = high / low < 100
     axis.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5) if narrow else (1,)))
