@@ -9,8 +9,8 @@
  * The chain is first .. current .. last; those behind current are spare. Figures are derived from it.
  *
  * I1  cursor is a multiple of 8, limit one of 16, and current->begin <= cursor <= limit.
- * I2  a block occupies at least 16 bytes and its size rounded up to 8, or to 16 when its alignment is 16
- *     or more. So for a block p of `size` the cursor can be at p + round8(size) or p + round16(size)
+ * I2  a block occupies at least 16 bytes and its size rounded up to 8, or to 16 when its alignment is
+ *     16 or more. So for a block p of `size` the cursor can be at p + round8(size) or p + round16(size)
  *     only while p is the last block: any later one would have moved it by 16 or more past round8.
  * I3  taken_bytes is the sum of `bytes` over the chain, the large blocks, and home where it is apart.
  * I4  debug: `newest` links the records of all live blocks, each followed by its block and a fence.
@@ -21,25 +21,15 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "checkers.h"
-#include "modes.h"
+#include "blocks.h"
 #include "pages.h"
+#include "range.h"
 
 enum { CHUNK_ALIGN = 16 };
-#define ARENA_CHUNK_BYTES ((size_t)64 << 10)
-#define ARENA_CHUNK_BYTES_MAX ((size_t)2 << 20)
 /* No size above this is looked at further: with it, the sums below cannot wrap. */
 #define SIZE_MAX_SERVED ((size_t)PTRDIFF_MAX - 4 * TN_ALIGN_MAX)
-#define HEAD_BYTES ((sizeof(tn_arena_chunk) + 15) & ~(size_t)15)
 #define SELF_BYTES ((sizeof(tn_arena) + 15) & ~(size_t)15)
 
-/* Debug: stands before every block. */
-typedef struct block_record {
-	struct block_record *previous;
-	size_t size;
-	const void *site;
-	unsigned char fence[8];
-} block_record;
 #define LEAD_BYTES (TN_MODE == TN_MODE_DEBUG ? sizeof(block_record) : 0)
 #define TRAIL_BYTES (TN_MODE == TN_MODE_DEBUG ? (size_t)TN_FENCE_BYTES : 0)
 
@@ -81,8 +71,8 @@ static void arena_sample_peak(tn_arena *a) {
 	a->peak_bytes = peak_bytes(a);
 }
 
-/* Notes whether a reset is only a matter of the cursor: blocks in the first chunk and nowhere else. Called
- * after everything that changes it. */
+/* Notes whether a reset is only a matter of the cursor: blocks in the first chunk and nowhere else.
+ * Called after everything that changes it. */
 static void note_restart(tn_arena *a) {
 	arena_sample_peak(a);
 	const tn_arena_chunk *first = a->first;
@@ -93,7 +83,8 @@ static void note_restart(tn_arena *a) {
 /* Writes the head of a new chunk, whose blocks begin `head` bytes into it. */
 static tn_arena_chunk *open_chunk(tn_arena_chunk *chunk, size_t bytes, size_t head) {
 	char *base = (char *)chunk;
-	*chunk = (tn_arena_chunk){.bytes = bytes, .begin = base + head, .limit = base + bytes, .used = base + head};
+	*chunk = (tn_arena_chunk){
+		.bytes = bytes, .begin = base + head, .limit = base + bytes, .used = base + head};
 	return chunk;
 }
 
@@ -155,124 +146,6 @@ static void append_chunk(tn_arena *a, tn_arena_chunk *chunk) {
 		a->current->next = chunk;
 }
 
-/* ---- a reserved range ---- */
-
-static size_t commit_step(size_t committed) {
-	if (committed < ARENA_CHUNK_BYTES)
-		return ARENA_CHUNK_BYTES;
-	return committed < ARENA_CHUNK_BYTES_MAX ? committed : ARENA_CHUNK_BYTES_MAX;
-}
-
-/* Commits so that `end` bytes of the range are usable, or some more. */
-static bool commit_more(tn_arena *a, char *range, size_t committed, size_t end) {
-	size_t most = committed + ((a->limit_bytes - a->taken_bytes) & ~(TN_OS_PAGE - 1));
-	if (most > a->reserve_bytes)
-		most = a->reserve_bytes;
-	size_t step = commit_step(committed);
-	size_t wanted = tn_round_up(end, TN_OS_PAGE);
-	if (wanted < committed + step)
-		wanted = committed + step;
-	if (wanted > most)
-		wanted = most;
-	if (end > wanted)
-		return errno = ENOMEM, false;
-	if (!tn_os_commit(range + committed, wanted - committed))
-		return false;
-	a->taken_bytes += wanted - committed;
-	a->refills++;
-	tn_arena_chunk *chunk = (tn_arena_chunk *)range;
-	chunk->bytes = wanted;
-	chunk->limit = range + wanted;
-	return true;
-}
-
-static tn_arena_chunk *reserve_range(tn_arena *a) {
-	size_t align = a->reserve_bytes >= ARENA_CHUNK_BYTES_MAX ? ARENA_CHUNK_BYTES_MAX : TN_OS_PAGE;
-	char *range = tn_os_reserve(a->reserve_bytes, align);
-	if (range == NULL)
-		return NULL;
-	if (!commit_more(a, range, 0, HEAD_BYTES + 16)) {
-		tn_os_release(range, a->reserve_bytes);
-		return NULL;
-	}
-	tn_arena_chunk *chunk = (tn_arena_chunk *)range;
-	chunk->next = chunk->previous = NULL;
-	chunk->begin = chunk->used = range + HEAD_BYTES;
-	return chunk;
-}
-
-/* Decommits the range from `keep` bytes on. */
-static size_t shrink_range(tn_arena *a, size_t keep) {
-	tn_arena_chunk *chunk = a->first;
-	keep = tn_round_up(keep, TN_OS_PAGE);
-	if (keep >= chunk->bytes)
-		return 0;
-	size_t bytes = chunk->bytes - keep;
-	tn_os_decommit((char *)chunk + keep, bytes);
-	tn_os_protect((char *)chunk + keep, bytes);
-	a->taken_bytes -= bytes;
-	chunk->bytes = keep;
-	chunk->limit = (char *)chunk + keep;
-	if (chunk == a->current)
-		a->limit = chunk->limit;
-	return bytes;
-}
-
-/* ---- debug: records and fences ---- */
-
-static void *record_block(tn_arena *a, char *p, size_t size, const void *site) {
-	if (TN_MODE != TN_MODE_DEBUG || p == NULL)
-		return p;
-	block_record *r = (block_record *)(void *)p - 1;
-	tn_permit(r, sizeof *r + size + TN_FENCE_BYTES);
-	*r = (block_record){.previous = a->newest, .size = size, .site = site};
-	memset(r->fence, TN_FILL_FENCE, sizeof r->fence);
-	memset(p, TN_FILL_FRESH, size);
-	memset(p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
-	tn_hand_out(p, size);
-	a->newest = r;
-	return p;
-}
-
-static void check_block(const tn_arena *a, const block_record *r, const char *operation) {
-	const char *p = (const char *)(r + 1);
-	size_t before = tn_first_change(r->fence, sizeof r->fence, TN_FILL_FENCE);
-	if (before < sizeof r->fence)
-		tn_panic("arena", a->name, "%s: %p was written before its start, at byte -%zu of %zu, allocated at %s",
-			operation, (const void *)p, sizeof r->fence - before, r->size, tn_site(r->site).text);
-	size_t after = tn_first_change(p + r->size, TN_FENCE_BYTES, TN_FILL_FENCE);
-	if (after < TN_FENCE_BYTES)
-		tn_panic("arena", a->name, "%s: %p was written past its end, at byte %zu of %zu, allocated at %s",
-			operation, (const void *)p, r->size + after, r->size, tn_site(r->site).text);
-}
-
-/* Checks the blocks that are newer than `until`. */
-static void check_blocks(const tn_arena *a, const void *until, const char *operation) {
-	if (TN_MODE != TN_MODE_DEBUG)
-		return;
-	for (const block_record *r = a->newest; r != until; r = r->previous)
-		check_block(a, r, operation);
-}
-
-/* Debug: the record of a block that the caller names with its size. */
-static void check_old_size(const tn_arena *a, const void *p, size_t old_size, const char *operation) {
-	if (TN_MODE != TN_MODE_DEBUG)
-		return;
-	const block_record *r = (const block_record *)p - 1;
-	check_block(a, r, operation);
-	if (r->size != old_size)
-		tn_panic("arena", a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p, r->size,
-			old_size, tn_site(r->site).text);
-}
-
-static void record_size(void *p, size_t size) {
-	if (TN_MODE != TN_MODE_DEBUG)
-		return;
-	((block_record *)p - 1)->size = size;
-	tn_permit(p, size + TN_FENCE_BYTES);
-	memset((char *)p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
-}
-
 /* ---- alloc ---- */
 
 /* Where a block would begin and where it would leave the cursor, if `limit` permits. `size` includes
@@ -311,7 +184,8 @@ static char *add_large(tn_arena *a, size_t size, size_t align) {
 
 static size_t next_chunk_bytes(const tn_arena *a) {
 	size_t largest = 0;
-	for (const tn_arena_chunk *c = a->current; c != NULL && largest < a->chunk_bytes_max; c = c->previous)
+	for (const tn_arena_chunk *c = a->current; c != NULL && largest < a->chunk_bytes_max;
+		 c = c->previous)
 		largest = c->bytes > largest ? c->bytes : largest;
 	if (largest < a->chunk_bytes)
 		return a->chunk_bytes;
@@ -323,7 +197,8 @@ static char *next_chunk(tn_arena *a, size_t size, size_t align) {
 	tn_arena_chunk *chunk = a->current == NULL ? a->first : a->current->next;
 	char *end;
 	if (chunk == NULL) {
-		size_t need = HEAD_BYTES + LEAD_BYTES + tn_round_up(size, 16) + (align > CHUNK_ALIGN ? align : 0);
+		size_t need =
+			HEAD_BYTES + LEAD_BYTES + tn_round_up(size, 16) + (align > CHUNK_ALIGN ? align : 0);
 		chunk = take_chunk(a, next_chunk_bytes(a), need);
 		if (chunk == NULL)
 			return NULL;
@@ -445,7 +320,8 @@ bool tn_arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size) {
 	return resized;
 }
 
-static void *realloc_at(tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align, const void *site) {
+static void *realloc_at(
+	tn_arena *a, void *p, size_t old_size, size_t new_size, size_t align, const void *site) {
 	align = align == 0 ? 16 : align;
 	bool aligned = (align & (align - 1)) == 0 && ((uintptr_t)p & (align - 1)) == 0;
 	if (p != NULL && aligned && align <= TN_ALIGN_MAX) {
@@ -475,7 +351,8 @@ void *tn_arena_copy(tn_arena *a, const void *p, size_t size) {
 	return copy;
 }
 
-/* Prints straight into the room that is left; only a text that does not end up there is printed twice. */
+/* Prints straight into the room that is left; only a text that does not end up there is printed twice.
+ * */
 static char *print_at(tn_arena *a, const char *format, va_list arguments, const void *site) {
 	va_list again;
 	va_copy(again, arguments);
@@ -507,12 +384,26 @@ char *tn_arena_printf(tn_arena *a, const char *format, ...) {
 
 /* ---- mark and rewind ---- */
 
+/* Debug: the record of the block in a chunk of its own. */
+static block_record *large_record(const tn_arena_chunk *chunk) {
+	return (block_record *)(void *)chunk->begin;
+}
+
 tn_checkpoint tn_arena_mark(tn_arena *a) {
 	arena_enter(a, "mark");
-	tn_checkpoint now = {.arena = a, .chunk = a->current, .large = a->large, .newest = a->newest,
-		.cursor = a->cursor, .resets = a->resets, .depth = ++a->depth};
+	tn_checkpoint now = {.arena = a,
+		.chunk = a->current,
+		.large = a->large,
+		.newest = a->newest,
+		.cursor = a->cursor,
+		.resets = a->resets,
+		.depth = ++a->depth};
+	if (a->large != NULL)
+		now.large_used = a->large->used;
 	if (TN_MODE == TN_MODE_DEBUG && a->newest != NULL)
 		now.newest_size = ((const block_record *)a->newest)->size;
+	if (TN_MODE == TN_MODE_DEBUG && a->large != NULL)
+		now.large_size = large_record(a->large)->size;
 	tn_leave(&a->busy);
 	return now;
 }
@@ -529,12 +420,22 @@ static bool is_stale(const tn_arena *a, const tn_checkpoint *to) {
 	return chunk != to->chunk || large != to->large;
 }
 
-/* Debug: a block that has grown since the mark has its size of then again. */
-static void restore_newest(tn_arena *a, const tn_checkpoint *to) {
+static void shrink_record(block_record *r, size_t size) {
+	if (TN_MODE == TN_MODE_DEBUG && r != NULL && r->size > size)
+		record_size(r + 1, size);
+}
+
+/* Blocks that have grown in place since the mark have their size of then again: the last block, and the
+ * newest with a chunk of its own. */
+static void restore_sizes(tn_arena *a, const tn_checkpoint *to) {
 	a->newest = to->newest;
-	block_record *r = to->newest;
-	if (TN_MODE == TN_MODE_DEBUG && r != NULL && r->size > to->newest_size)
-		record_size(r + 1, to->newest_size);
+	shrink_record(a->newest, to->newest_size);
+	tn_arena_chunk *large = a->large;
+	if (large == NULL || large->used <= to->large_used)
+		return;
+	shrink_record(large_record(large), to->large_size);
+	a->large_bytes -= (size_t)(large->used - to->large_used);
+	large->used = to->large_used;
 }
 
 /* Debug: the whole pages of a chunk above the cursor fault from now on, until the chunk is taken anew;
@@ -580,7 +481,7 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 	if (to.chunk != NULL)
 		to.chunk->used = to.cursor;
 	a->depth = to.depth;
-	restore_newest(a, &to);
+	restore_sizes(a, &to);
 	if (TN_MODE == TN_MODE_DEBUG && to.chunk != NULL && a->reserve_bytes == 0) {
 		give_back_after(a, to.chunk);
 		close_tail(a, to.chunk);
@@ -746,8 +647,11 @@ static size_t chunk_reserved(const tn_arena *a, const tn_arena_chunk *c) {
 void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
 	arena_look(a, "stats");
 	size_t live = live_bytes(a);
-	*stats = (tn_stats){.live_bytes = live, .committed_bytes = a->taken_bytes, .refills = a->refills,
-		.resets = a->resets, .peak_bytes = peak_bytes(a)};
+	*stats = (tn_stats){.live_bytes = live,
+		.committed_bytes = a->taken_bytes,
+		.refills = a->refills,
+		.resets = a->resets,
+		.peak_bytes = peak_bytes(a)};
 	memcpy(stats->name, a->name, sizeof stats->name);
 	for (const tn_arena_chunk *c = a->first; c != NULL; c = c->next) {
 		stats->chunk_count++;
@@ -779,7 +683,8 @@ bool tn_arena_verify(const tn_arena *a) {
 	for (const tn_arena_chunk *c = a->first; c != NULL; previous = c, c = c->next) {
 		arena_require(a, c->previous == previous, "the chain of chunks is broken");
 		const char *use = end_of_use(a, c);
-		arena_require(a, behind || use == c->limit || within(use, c->begin, c->limit), "a chunk is used beyond its limit");
+		arena_require(a, behind || use == c->limit || within(use, c->begin, c->limit),
+			"a chunk is used beyond its limit");
 		taken += c->bytes;
 		before += behind || c == a->current ? 0 : (size_t)(c->used - c->begin);
 		behind = behind || c == a->current;
@@ -789,10 +694,14 @@ bool tn_arena_verify(const tn_arena *a) {
 		large += (size_t)(c->used - c->begin);
 	}
 	arena_require(a, behind, "the current chunk is not in the chain");
-	arena_require(a, a->current == NULL || a->limit == a->current->limit, "the limit is not the current chunk's");
-	arena_require(a, ((uintptr_t)a->cursor & 7) == 0 && ((uintptr_t)a->limit & 15) == 0, "the cursor is out of line");
-	arena_require(a, taken == a->taken_bytes && taken <= a->limit_bytes, "the bytes taken do not add up");
-	arena_require(a, before == a->before_bytes && large == a->large_bytes, "the bytes used do not add up");
+	arena_require(
+		a, a->current == NULL || a->limit == a->current->limit, "the limit is not the current chunk's");
+	arena_require(a, ((uintptr_t)a->cursor & 7) == 0 && ((uintptr_t)a->limit & 15) == 0,
+		"the cursor is out of line");
+	arena_require(
+		a, taken == a->taken_bytes && taken <= a->limit_bytes, "the bytes taken do not add up");
+	arena_require(
+		a, before == a->before_bytes && large == a->large_bytes, "the bytes used do not add up");
 	check_blocks(a, NULL, "verify");
 	return true;
 }
@@ -804,7 +713,8 @@ static bool arena_options_valid(const tn_arena_options *o) {
 				 (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
 	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
 	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
-	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes : o->buffer_bytes == 0;
+	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes
+									: o->buffer_bytes == 0;
 	bool range = o->reserve_bytes == 0 || (o->buffer == NULL && o->source == NULL);
 	return sizes && growth && source && buffer && range;
 }
@@ -816,7 +726,8 @@ static size_t first_chunk_bytes(const tn_arena_options *o) {
 static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
 	if (o->chunk_bytes_max == TN_NONE)
 		return chunk_bytes;
-	size_t most = o->chunk_bytes_max == 0 ? ARENA_CHUNK_BYTES_MAX : tn_round_up(o->chunk_bytes_max, TN_OS_PAGE);
+	size_t most =
+		o->chunk_bytes_max == 0 ? ARENA_CHUNK_BYTES_MAX : tn_round_up(o->chunk_bytes_max, TN_OS_PAGE);
 	return most < chunk_bytes ? chunk_bytes : most;
 }
 
@@ -837,7 +748,9 @@ static const tn_arena_options default_options;
 /* Everything but what takes memory. */
 static void set_up(tn_arena *a, const tn_arena_options *o) {
 	size_t chunk_bytes = first_chunk_bytes(o);
-	*a = (tn_arena){.state = TN_ALIVE, .chunk_bytes = chunk_bytes, .fixed = o->fixed,
+	*a = (tn_arena){.state = TN_ALIVE,
+		.chunk_bytes = chunk_bytes,
+		.fixed = o->fixed,
 		.chunk_bytes_max = chunk_bytes_max(o, chunk_bytes),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.retain_bytes = o->retain_bytes == TN_NONE ? 1 : o->retain_bytes,

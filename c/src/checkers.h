@@ -1,6 +1,6 @@
 /* What debug tells AddressSanitizer and Valgrind about memory, where they are there: that nobody may
- * touch it, or that it may be used again. Under either of them every freed object is caught, whatever the
- * budget of the quarantine. */
+ * touch it, or that it may be used again. Under either of them every freed object is caught, whatever
+ * the budget of the quarantine. */
 #ifndef TENURE_CHECKERS_H
 #define TENURE_CHECKERS_H
 

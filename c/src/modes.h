@@ -23,7 +23,8 @@ enum {
 #define TN_CALLER __builtin_return_address(0)
 
 /* For a call that only reads: panics when somebody is inside. */
-static inline void tn_look(const uintptr_t *busy, const char *kind, const char *name, const char *operation) {
+static inline void tn_look(
+	const uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
 	uintptr_t other = __atomic_load_n(busy, __ATOMIC_RELAXED);
@@ -33,7 +34,8 @@ static inline void tn_look(const uintptr_t *busy, const char *kind, const char *
 
 /* One caller at a time: notes in `busy` who is inside, and panics when somebody was. Debug sees every
  * overlap; hardened, without an atomic exchange, nearly every one. */
-static inline void tn_enter(uintptr_t *busy, const char *kind, const char *name, const char *operation) {
+static inline void tn_enter(
+	uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_HARDENED) {
 		tn_look(busy, kind, name, operation);
 		__atomic_store_n(busy, 1, __ATOMIC_RELAXED);

@@ -53,7 +53,7 @@ typedef struct chunk_list {
 static struct {
 	chunk_list warm[CLASS_COUNT];
 	chunk_list cold[CLASS_COUNT];
-	size_t low[CLASS_COUNT];     /* fewest warm chunks since the last tick */
+	size_t low[CLASS_COUNT];	 /* fewest warm chunks since the last tick */
 	unsigned ticks[CLASS_COUNT]; /* releases since the last tick */
 	size_t warm_bytes;
 	size_t reserved_bytes;
@@ -294,7 +294,7 @@ static void quarantine_chunk(unsigned class, void *p) {
 static void close_thread_cache(void) {
 	thread_cache.state = CACHE_CLOSED;
 	tn_os_lock();
-	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class++)
+	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0)
 			process_release(class, thread_cache.slot[class][--thread_cache.count[class]]);
 	tn_os_unlock();
@@ -329,7 +329,8 @@ static size_t alone_bytes(size_t size) {
 
 static void *acquire_alone(size_t size, size_t align) {
 	size_t whole = alone_bytes(size);
-	void *p = whole == 0 ? (errno = ENOMEM, NULL) : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
+	void *p = whole == 0 ? (errno = ENOMEM, NULL)
+						 : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
 	if (p == NULL)
 		return NULL;
 	if (!tn_os_commit(p, whole)) {
@@ -396,12 +397,12 @@ void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t alig
 size_t tn_trim_all(void) {
 	size_t bytes = 0;
 	tn_os_lock();
-	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class++)
+	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0) {
 			go_cold(class, (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]]);
 			bytes += CLASS_BYTES(class);
 		}
-	for (unsigned class = 0; class < CLASS_COUNT; class++)
+	for (unsigned class = 0; class < CLASS_COUNT; class ++)
 		bytes += cool(class, pages.warm[class].count);
 	tn_os_unlock();
 	return bytes;
@@ -412,7 +413,7 @@ void tn_pages_stats(tn_stats *stats) {
 	tn_os_lock();
 	stats->reserved_bytes = pages.reserved_bytes;
 	stats->cached_bytes = pages.warm_bytes;
-	for (unsigned class = 0; class < CLASS_COUNT; class++)
+	for (unsigned class = 0; class < CLASS_COUNT; class ++)
 		stats->chunk_count += pages.warm[class].count;
 	tn_os_unlock();
 }

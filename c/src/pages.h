@@ -10,8 +10,8 @@
 #include <tenure/stats.h>
 
 /* Bounds of the warm cache, bytes. */
-#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)        /* process */
-#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)   /* larger chunks are never kept warm */
+#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)			/* process */
+#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)		/* larger chunks are never kept warm */
 #define TN_PAGES_THREAD_CHUNK_BYTES ((size_t)256 << 10) /* larger ones are not kept by a thread */
 
 /* Takes a chunk of at least `size` bytes, aligned to at least `align`; its contents are undefined.
@@ -21,7 +21,8 @@
  * returns  the chunk
  * fails    NULL with ENOMEM
  * threads  any
- * cost     no lock while the thread has a warm chunk of that size, no system call while the process has */
+ * cost     no lock while the thread has a warm chunk of that size, no system call while the process has
+ * */
 void *tn_pages_acquire(size_t size, size_t align);
 
 /* Gives a chunk back.

@@ -23,7 +23,8 @@ tn_panic_hook tn_on_panic(tn_panic_hook next) {
 
 enum { LINE_BYTES = 512 };
 
-static size_t build_line(char *line, const char *kind, const char *name, const char *format, va_list rest) {
+static size_t build_line(
+	char *line, const char *kind, const char *name, const char *format, va_list rest) {
 	int head = name == NULL ? snprintf(line, LINE_BYTES, "tenure: %s: ", kind)
 							: snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
 	size_t size = head < 0 ? 0 : (size_t)head;

@@ -12,123 +12,36 @@
  *
  * A magazine is an array of 2^k words aligned to its size: word 0 links it in a list, the others hold
  * pointers. Its storage is in the tail of the chunks, enough for all of their slots, so a free never
- * allocates; two more lie beside the slab itself. A chunk, aligned to its size:
+ * allocates; two more lie beside the slab itself. How chunks are laid out is in slots.h.
  *
- *   | slot 0 | slot 1 | ... carved up to here ...| | head | bits | debug: records | magazines |
- *
- * I1  magazines are full or empty, all but the loaded one; `full` and `empty` list those that are neither
- *     loaded nor previous.
+ * I1  magazines are full or empty, all but the loaded one; `full` and `empty` list those that are
+ *     neither loaded nor previous.
  * I2  a chunk's magazines are in circulation exactly while some of its slots are carved. Together with
  *     the two of the slab they hold every carved slot and two magazines more: while frees are right, a
  *     full magazine can always be exchanged for an empty one.
  * I3  in use = carved - free - quarantined, and free = what the magazines hold.
- * I4  bits: in hardened and debug 1 for a live slot; in release scratch, 1 for a free one during a walk.
+ * I4  bits: in hardened and debug 1 for a live slot; in release scratch, 1 for a free one during a
+ * walk.
  *
- * Two magazines in hand, as in Bonwick and Adams 2001, put at least one magazine's worth of calls between
- * two changes of the lists, whatever the order of calls. */
+ * Two magazines in hand, as in Bonwick and Adams 2001, put at least one magazine's worth of calls
+ * between two changes of the lists, whatever the order of calls. */
 #include <tenure/slab.h>
 
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "checkers.h"
-#include "modes.h"
-#include "pages.h"
+#include "slots.h"
 
 enum {
-	MAGAZINE_WORDS_MIN = 8,
-	MAGAZINE_WORDS_MAX = 512,
 	EXTRA_MAGAZINES = 2,
 	CARVE_BYTES = 4096, /* fresh slots are carved about a page at a time */
-	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and a load of `top` behind a
-	 * store to the slot would wait for it: a pair took 2.2 ns in place of 1.5. */
+	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and a load of `top` behind
+	 * a store to the slot would wait for it: a pair took 2.2 ns in place of 1.5. */
 	ALIAS_GAP = 1600,
-	WORD_BITS = 64,
 };
-#define WORD sizeof(void *)
 #define SLAB_CHUNK_BYTES ((size_t)64 << 10)
-#define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
-#define SLAB_QUARANTINE_BYTES ((size_t)16 << 20)  /* debug: per slab */
-#define GUARDED_BYTES_MAX ((size_t)64 << 20) /* debug: per process, slots with pages of their own */
-
-/* Debug: what is known of a slot, out of its reach. */
-typedef struct slot_record {
-	const void *alloc_site;
-	const void *free_site;
-	struct slot_record *younger; /* the next in the quarantine */
-} slot_record;
-
-/* How slots lie in a chunk: slot i at i * stride + lead. */
-typedef struct shape {
-	size_t stride;
-	size_t lead;
-	size_t count;
-	unsigned grain_bits; /* the largest power of two that divides the stride */
-} shape;
-
-typedef struct chunk {
-	struct chunk *next;
-	const shape *shape;
-	char *base;
-	size_t carved;       /* slots */
-	size_t carved_bytes; /* the same times the stride */
-	size_t free;         /* scratch: slots found in magazines */
-	bool leaving;  /* scratch: about to go back */
-	uint64_t bits[];
-} chunk;
-
-/* Written by whoever calls the slab. */
-typedef struct slab {
-	tn_slab hot;
-	/* Beside it what hardened reads and writes with every call. */
-	uintptr_t busy;
-	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or 0 */
-	size_t chunk_bytes;
-	size_t head_offset;
-	size_t slot_size;
-	bool (*init)(void *slot, void *ctx);
-	shape plain;
-	uint32_t state;
-
-	uintptr_t previous; /* a full or an empty magazine */
-	bool previous_full;
-	uintptr_t full;  /* newest first, linked by word 0 */
-	uintptr_t empty;
-	size_t full_count;
-	size_t magazine_slots;
-	size_t carved;
-	size_t quarantined;       /* debug: slots */
-	size_t quarantine_bytes;
-
-	char *own; /* what the slab itself lies in: two magazines, then this struct */
-	size_t own_bytes;
-	size_t record_offset;
-	size_t magazine_offset;
-	size_t chunk_magazines;
-	shape guarded; /* debug: slots with pages of their own; count 0 where that is not done */
-
-	chunk *chunks; /* oldest first */
-	chunk *last;
-	chunk *carving; /* the first chunk with slots still to carve, or NULL */
-	size_t chunk_count;
-	size_t taken_bytes;
-	size_t limit_bytes;
-	size_t retain_chunks;
-	void (*fini)(void *slot, void *ctx);
-	void *ctx;
-	tn_source source;
-
-	size_t freed;         /* by listed magazines, since the last return of chunks */
-	size_t window_freed;  /* the same, since the window of the high-water mark began */
-	size_t window_peak;   /* most slots in use seen in this window, and in the one before */
-	size_t earlier_peak;
-	size_t peak;
-	uint64_t refills;
-	uint64_t resets;
-	slot_record *oldest; /* debug: the quarantine */
-	slot_record *youngest;
-	char name[TN_NAME_BYTES + 1];
-} slab;
+#define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
+#define GUARDED_BYTES_MAX ((size_t)64 << 20)	 /* debug: per process, slots with pages of their own */
 
 static _Atomic(size_t) guarded_bytes;
 
@@ -193,103 +106,10 @@ static void load_own_magazines(slab *s) {
 	s->full_count = 0;
 }
 
-/* ---- from a pointer to its slot ---- */
+/* ---- walking the free slots ---- */
 
-static uintptr_t base_of(const slab *s, const void *p) {
-	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
-}
-
-static chunk *chunk_at(const slab *s, uintptr_t base) {
-	return (chunk *)(base + s->head_offset);
-}
-
-/* How slots lie in this chunk; all chunks are alike but in debug. */
-static const shape *shape_of(const slab *s, const chunk *c) {
-	return TN_MODE == TN_MODE_DEBUG ? c->shape : &s->plain;
-}
-
-static char *slot_at(const slab *s, const chunk *c, size_t index) {
-	const shape *shape = shape_of(s, c);
-	return c->base + index * shape->stride + shape->lead;
-}
-
-static slot_record *record_at(const slab *s, const chunk *c, size_t index) {
-	return (slot_record *)(void *)(c->base + s->record_offset) + index;
-}
-
-/* Debug: what else a pointer is, for the panic that refuses it. */
-static _Noreturn void panic_foreign(const slab *s, const void *p, const char *operation) {
-	for (unsigned bits = 12; TN_MODE == TN_MODE_DEBUG && bits < 48; bits++) {
-		uintptr_t base = (uintptr_t)p & ~(((uintptr_t)1 << bits) - 1);
-		const slab *other = tn_pages_owner(base);
-		if (other == NULL || other->chunk_bytes != (size_t)1 << bits)
-			continue;
-		const chunk *c = chunk_at(other, base);
-		size_t index = ((uintptr_t)p - base) / c->shape->stride;
-		if (index < c->carved)
-			tn_panic("slab", s->name, "%s: %p is not a slot of this slab; it is in slab \"%s\", slot %p",
-				operation, p, other->name, (void *)slot_at(other, c, index));
-	}
-	tn_panic("slab", s->name, "%s: %p is not a slot of this slab%s", operation, p,
-		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");
-}
-
-static _Noreturn void panic_inside(const slab *s, const void *p, const chunk *c, size_t index, const char *operation) {
-	const char *slot = slot_at(s, c, index);
-	if ((const char *)p < slot || (const char *)p >= slot + s->slot_size)
-		panic_foreign(s, p, operation);
-	if (TN_MODE == TN_MODE_DEBUG)
-		tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s", operation, p,
-			(size_t)((const char *)p - slot), (const void *)slot,
-			tn_site(record_at(s, c, index)->alloc_site).text);
-	tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
-		(size_t)((const char *)p - slot), (const void *)slot);
-}
-
-/* The chunk of the slot that p points to exactly; panics at anything else. */
-static chunk *slot_chunk(const slab *s, const void *p, const char *operation) {
-	uintptr_t base = base_of(s, p);
-	if (tn_pages_owner(base) != s)
-		panic_foreign(s, p, operation);
-	chunk *c = chunk_at(s, base);
-	const shape *shape = shape_of(s, c);
-	size_t offset = (uintptr_t)p - base;
-	size_t index = offset / shape->stride;
-	if (index >= c->carved)
-		panic_foreign(s, p, operation);
-	if (offset - index * shape->stride != shape->lead)
-		panic_inside(s, p, c, index, operation);
-	return c;
-}
-
-static size_t index_of(const slab *s, const chunk *c, const void *slot) {
-	return (size_t)((const char *)slot - c->base) / shape_of(s, c)->stride;
-}
-
-/* The number of a slot's bit: there is one for every grain, so that finding it takes no division. */
-TN_INLINE size_t bit_of(const slab *s, const chunk *c, const void *slot) {
-	const shape *shape = shape_of(s, c);
-	return ((size_t)((const char *)slot - c->base) - shape->lead) >> shape->grain_bits;
-}
-
-TN_INLINE bool get_bit(const chunk *c, size_t number) {
-	return (c->bits[number / WORD_BITS] >> (number % WORD_BITS) & 1) != 0;
-}
-
-TN_INLINE void flip_bit(chunk *c, size_t number) {
-	c->bits[number / WORD_BITS] ^= (uint64_t)1 << (number % WORD_BITS);
-}
-
-static size_t bit_words(const shape *shape, size_t count) {
-	return (count * shape->stride >> shape->grain_bits) / WORD_BITS + 1;
-}
-
-static void clear_bits(chunk *c) {
-	memset(c->bits, 0, bit_words(c->shape, c->shape->count) * sizeof c->bits[0]);
-}
-
-/* Release: that the pointers of a magazine lie in chunks of this slab. What is neighbour to one that was
- * just looked up costs a comparison. */
+/* Release: that the pointers of a magazine lie in chunks of this slab. What is neighbour to one that
+ * was just looked up costs a comparison. */
 static void check_magazine(const slab *s, uintptr_t magazine) {
 	if (TN_MODE != TN_MODE_RELEASE)
 		return;
@@ -304,8 +124,6 @@ static void check_magazine(const slab *s, uintptr_t magazine) {
 		known = base;
 	}
 }
-
-/* ---- walking the free slots ---- */
 
 /* Calls `visit` with every free slot, newest first. */
 static void each_free(const slab *s, void (*visit)(const slab *s, void *slot, const char *operation),
@@ -352,23 +170,7 @@ static void find_live(const slab *s, const char *operation) {
 	each_free(s, mark_free, operation);
 }
 
-static bool is_live(const slab *s, const chunk *c, size_t index) {
-	return get_bit(c, bit_of(s, c, slot_at(s, c, index))) == (TN_MODE != TN_MODE_RELEASE);
-}
-
-static size_t count_live(const slab *s, const chunk *c) {
-	size_t live = 0;
-	for (size_t i = 0; i < c->carved; i++)
-		live += is_live(s, c, i);
-	return live;
-}
-
 /* ---- chunks ---- */
-
-/* Debug: a slot with pages of its own, so that they can be made to fault. */
-static bool is_guarded(const slab *s, const chunk *c) {
-	return TN_MODE == TN_MODE_DEBUG && c->shape == &s->guarded;
-}
 
 static const shape *choose_shape(slab *s) {
 	if (TN_MODE != TN_MODE_DEBUG || s->guarded.count == 0)
@@ -553,7 +355,8 @@ static void redistribute(slab *s, uintptr_t order, size_t total) {
 	size_t used_count = (total + s->magazine_slots - 1) / s->magazine_slots;
 	for (size_t i = 0; order != 0; i++)
 		push_magazine(i < used_count ? &used : &spare, pop_magazine(&order));
-	for (uintptr_t magazine = pop_magazine(&s->empty); magazine != 0; magazine = pop_magazine(&s->empty))
+	for (uintptr_t magazine = pop_magazine(&s->empty); magazine != 0;
+		 magazine = pop_magazine(&s->empty))
 		push_magazine(&spare, magazine);
 	for (uintptr_t magazine = pop_magazine(&spare); magazine != 0; magazine = pop_magazine(&spare))
 		if (!in_leaving_chunk(s, magazine))
@@ -603,8 +406,8 @@ static void unlink_leaving(slab *s) {
 }
 
 /* Gives back chunks without a live slot, `most` of them. */
-static size_t return_empty(slab *s, size_t most, const char *operation) {
-	size_t leaving = 0, before = s->taken_bytes;
+static void return_empty(slab *s, size_t most, const char *operation) {
+	size_t leaving = 0;
 	for (chunk *c = s->chunks; c != NULL; c = c->next)
 		c->free = 0;
 	each_free(s, count_free, operation);
@@ -614,11 +417,10 @@ static size_t return_empty(slab *s, size_t most, const char *operation) {
 	}
 	s->freed = 0;
 	if (leaving == 0)
-		return 0;
+		return;
 	uintptr_t order = magazines_in_order(s);
 	redistribute(s, order, drop_leaving(s, order));
 	unlink_leaving(s);
-	return before - s->taken_bytes;
 }
 
 /* How many slots the slab keeps chunks for. */
@@ -631,9 +433,9 @@ static size_t slots_to_keep(const slab *s) {
 	return s->window_peak > s->earlier_peak ? s->window_peak : s->earlier_peak;
 }
 
-/* Called when a magazine has been listed. Looking costs a walk over the free slots, so it is done at most
- * once for half as many frees as slots are free. The recent high-water mark is that of this window and
- * the one before; a window is as many frees as slots are carved. */
+/* Called when a magazine has been listed. Looking costs a walk over the free slots, so it is done at
+ * most once for half as many frees as slots are free. The recent high-water mark is that of this window
+ * and the one before; a window is as many frees as slots are carved. */
 static void return_surplus(slab *s) {
 	s->freed += s->magazine_slots;
 	s->window_freed += s->magazine_slots;
@@ -691,21 +493,6 @@ TN_INLINE void put_slot(slab *s, void *p) {
 
 /* ---- hardened and debug: what surrounds alloc and free ---- */
 
-static void check_fences(const slab *s, const chunk *c, size_t index, const char *operation) {
-	if (TN_MODE != TN_MODE_DEBUG)
-		return;
-	const char *slot = slot_at(s, c, index);
-	const void *site = record_at(s, c, index)->alloc_site;
-	size_t after = tn_first_change(slot + s->slot_size, TN_FENCE_BYTES, TN_FILL_FENCE);
-	if (after < TN_FENCE_BYTES)
-		tn_panic("slab", s->name, "%s: %p was written past its end, at byte %zu of %zu, allocated at %s", operation,
-			(const void *)slot, s->slot_size + after, s->slot_size, tn_site(site).text);
-	size_t before = tn_first_change(slot - TN_FENCE_BYTES, TN_FENCE_BYTES, TN_FILL_FENCE);
-	if (before < TN_FENCE_BYTES)
-		tn_panic("slab", s->name, "%s: %p was written before its start, at byte -%zu of %zu, allocated at %s",
-			operation, (const void *)slot, TN_FENCE_BYTES - before, s->slot_size, tn_site(site).text);
-}
-
 static void check_all_fences(const slab *s, const char *operation) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
@@ -713,26 +500,6 @@ static void check_all_fences(const slab *s, const char *operation) {
 		for (size_t i = 0; i < c->carved; i++)
 			if (is_live(s, c, i))
 				check_fences(s, c, i, operation);
-}
-
-/* Debug: the slot as its next owner gets it. */
-static void dress(const slab *s, const chunk *c, size_t index, const void *site) {
-	char *slot = slot_at(s, c, index);
-	slot_record *r = record_at(s, c, index);
-	tn_permit(slot, s->slot_size);
-	size_t changed = s->slot_size;
-	if (r->free_site != NULL && s->init == NULL)
-		changed = tn_first_change(slot, s->slot_size, TN_FILL_DEAD);
-	if (changed < s->slot_size)
-		tn_panic("slab", s->name, "alloc: %p was written after it was freed, at byte %zu of %zu, freed at %s",
-			(void *)slot, changed, s->slot_size, tn_site(r->free_site).text);
-	*r = (slot_record){.alloc_site = site};
-	memset(slot - TN_FENCE_BYTES, TN_FILL_FENCE, TN_FENCE_BYTES);
-	memset(slot + s->slot_size, TN_FILL_FENCE, TN_FENCE_BYTES);
-	if (s->init != NULL)
-		return;
-	memset(slot, TN_FILL_FRESH, s->slot_size);
-	tn_hand_out(slot, s->slot_size);
 }
 
 /* The oldest slot in quarantine may be used again. */
@@ -770,8 +537,8 @@ static void quarantine_slot(slab *s, chunk *c, size_t index, const void *site) {
 		evict(s);
 }
 
-/* The chunk and the bit of what should be a slot of this slab. Whatever else it is ends in a panic: here,
- * or because its bit does not say what it should. */
+/* The chunk and the bit of what should be a slot of this slab. Whatever else it is ends in a panic:
+ * here, or because its bit does not say what it should. */
 TN_INLINE chunk *checked_chunk(slab *s, const void *p, size_t *number, const char *operation) {
 	uintptr_t base = base_of(s, p);
 	if (TN_UNLIKELY(base != s->known_base)) {
@@ -781,7 +548,8 @@ TN_INLINE chunk *checked_chunk(slab *s, const void *p, size_t *number, const cha
 	chunk *c = chunk_at(s, base);
 	const shape *shape = shape_of(s, c);
 	size_t offset = (uintptr_t)p - base - shape->lead;
-	if (TN_UNLIKELY(offset >= c->carved_bytes || (offset & (((size_t)1 << shape->grain_bits) - 1)) != 0))
+	if (TN_UNLIKELY(
+			offset >= c->carved_bytes || (offset & (((size_t)1 << shape->grain_bits) - 1)) != 0))
 		slot_chunk(s, p, operation);
 	*number = offset >> shape->grain_bits;
 	return c;
@@ -930,17 +698,14 @@ void tn_slab_reset(tn_slab *hot) {
 
 size_t tn_slab_trim(tn_slab *hot) {
 	slab *s = slab_enter(hot, "trim");
+	size_t before = s->taken_bytes;
 	end_quarantine(s);
-	size_t bytes = return_empty(s, SIZE_MAX, "trim");
+	return_empty(s, SIZE_MAX, "trim");
 	tn_leave(&s->busy);
-	return bytes;
+	return before - s->taken_bytes;
 }
 
 /* ---- looking ---- */
-
-static void slab_look(const slab *s, const char *operation) {
-	tn_look(&s->busy, "slab", s->name, operation);
-}
 
 size_t tn_slab_in_use(const tn_slab *hot) {
 	const slab *s = (const slab *)hot;
@@ -977,9 +742,13 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	const slab *s = (const slab *)hot;
 	slab_look(s, "stats");
 	size_t live = in_use(s);
-	*stats = (tn_stats){.live_bytes = live * s->slot_size, .live_count = live, .chunk_count = s->chunk_count,
-		.committed_bytes = s->taken_bytes, .reserved_bytes = s->taken_bytes,
-		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size, .refills = s->refills,
+	*stats = (tn_stats){.live_bytes = live * s->slot_size,
+		.live_count = live,
+		.chunk_count = s->chunk_count,
+		.committed_bytes = s->taken_bytes,
+		.reserved_bytes = s->taken_bytes,
+		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size,
+		.refills = s->refills,
 		.resets = s->resets};
 	memcpy(stats->name, s->name, sizeof stats->name);
 	find_live(s, "stats");
@@ -1011,93 +780,14 @@ bool tn_slab_verify(const tn_slab *hot) {
 	}
 	slab_require(s, carved == s->carved && chunks == s->chunk_count, "the slots carved do not add up");
 	slab_require(s, live == in_use(s), "the slots in use do not add up");
-	slab_require(s, s->taken_bytes == chunks * s->chunk_bytes + s->own_bytes && s->taken_bytes <= s->limit_bytes, "the bytes taken do not add up");
+	slab_require(s,
+		s->taken_bytes == chunks * s->chunk_bytes + s->own_bytes && s->taken_bytes <= s->limit_bytes,
+		"the bytes taken do not add up");
 	check_all_fences(s, "verify");
 	return true;
 }
 
 /* ---- create and destroy ---- */
-
-static size_t power_of_two(size_t at_least) {
-	size_t power = 1;
-	while (power < at_least)
-		power *= 2;
-	return power;
-}
-
-/* Lays out a chunk for `count` slots: head, bits, records and magazines from the end backwards. Returns
- * whether the slots leave room for them. */
-static bool lay_out(slab *s, size_t count, size_t slot_end) {
-	size_t magazine_bytes = s->hot.magazine_mask + 1;
-	size_t bits = bit_words(&s->plain, count) * sizeof(uint64_t);
-	size_t records = TN_MODE == TN_MODE_DEBUG ? count * sizeof(slot_record) : 0;
-	s->chunk_magazines = (count + s->magazine_slots - 1) / s->magazine_slots;
-	size_t magazines = s->chunk_magazines * magazine_bytes;
-	size_t head = sizeof(chunk) + bits;
-	if (magazines + records + head + 64 > s->chunk_bytes)
-		return false;
-	s->magazine_offset = s->chunk_bytes - magazines;
-	s->record_offset = (s->magazine_offset - records) & ~(size_t)15;
-	s->head_offset = (s->record_offset - head) & ~(size_t)15;
-	return slot_end <= s->head_offset;
-}
-
-static void choose_magazines(slab *s) {
-	size_t slots = s->chunk_bytes / (s->plain.stride + WORD);
-	size_t words = power_of_two((slots < MAGAZINE_WORDS_MAX ? slots : MAGAZINE_WORDS_MAX - 1) + 1);
-	words = words < MAGAZINE_WORDS_MIN ? MAGAZINE_WORDS_MIN : words;
-	s->hot.magazine_mask = words * WORD - 1;
-	s->magazine_slots = words - 1;
-}
-
-/* The most slots of the plain shape that a chunk holds; 0 when it is too small for one. */
-static size_t count_slots(slab *s) {
-	size_t low = 0, high = s->chunk_bytes / s->plain.stride;
-	while (low < high) {
-		size_t middle = low + (high - low + 1) / 2;
-		if (lay_out(s, middle, middle * s->plain.stride))
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
-}
-
-static unsigned grain_bits_of(size_t stride) {
-	unsigned bits = 0;
-	while ((stride >> bits & 1) == 0)
-		bits++;
-	return bits;
-}
-
-/* Decides chunk size and shapes for slots of slot_size bytes aligned to `align`. */
-static bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
-	size_t fence = TN_MODE == TN_MODE_DEBUG ? tn_round_up(TN_FENCE_BYTES, align) : 0;
-	size_t trail = TN_MODE == TN_MODE_DEBUG ? TN_FENCE_BYTES : 0;
-	s->plain = (shape){.lead = fence, .stride = tn_round_up(fence + s->slot_size + trail, align)};
-	s->plain.grain_bits = grain_bits_of(s->plain.stride);
-	s->chunk_bytes = chunk_bytes;
-	do {
-		choose_magazines(s);
-		s->plain.count = count_slots(s);
-	} while (s->plain.count == 0 && s->chunk_bytes < CHUNK_BYTES_MAX && (s->chunk_bytes *= 2) != 0);
-	if (s->plain.count == 0)
-		return false;
-	lay_out(s, s->plain.count, 0);
-	return true;
-}
-
-/* Debug: slots at the end of pages of their own, where memory can be made to fault and nothing bounds
- * how much there is. */
-static void choose_guarded(slab *s, size_t align) {
-	if (TN_MODE != TN_MODE_DEBUG || s->source.acquire != NULL || s->limit_bytes != TN_NONE || align > TN_OS_PAGE)
-		return;
-	size_t stride = tn_round_up(s->plain.lead + s->slot_size + TN_FENCE_BYTES, TN_OS_PAGE);
-	size_t count = s->head_offset / stride;
-	s->guarded = (shape){.stride = stride, .lead = (stride - TN_FENCE_BYTES - s->slot_size) & ~(align - 1),
-		.count = count < s->plain.count ? count : s->plain.count,
-		.grain_bits = grain_bits_of(stride)};
-}
 
 /* As asked for, or the default, less where the limit would leave much of a chunk unused. */
 static size_t first_try_chunk_bytes(const tn_slab_options *o) {
@@ -1122,8 +812,12 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 	align = align == 0 ? 16 : align;
 	if (!slab_options_valid(size, align, o))
 		return errno = EINVAL, NULL;
-	slab draft = {.state = TN_ALIVE, .slot_size = tn_round_up(size, align), .init = o->init, .fini = o->fini,
-		.ctx = o->ctx, .limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
+	slab draft = {.state = TN_ALIVE,
+		.slot_size = tn_round_up(size, align),
+		.init = o->init,
+		.fini = o->fini,
+		.ctx = o->ctx,
+		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.retain_chunks = o->retain_chunks};
 	if (o->source != NULL)
 		draft.source = *o->source;

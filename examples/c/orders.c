@@ -15,7 +15,8 @@ static void print_order(void *slot, void *ctx) {
 }
 
 int main(void) {
-	tn_slab *orders = tn_slab_create(sizeof(order), _Alignof(order), &(tn_slab_options){.name = "orders"});
+	tn_slab *orders =
+		tn_slab_create(sizeof(order), _Alignof(order), &(tn_slab_options){.name = "orders"});
 	if (orders == NULL)
 		return 1;
 	order *first = tn_slab_alloc(orders);

@@ -37,7 +37,8 @@ int main(void) {
 		for (const number *n = list; n != NULL; n = n->next)
 			sum += n->value;
 		tn_arena_stats(a, &stats);
-		printf("%s: %s, sum %ld, anything left behind: %s\n", texts[i], list == NULL ? "refused" : "parsed", sum,
+		printf("%s: %s, sum %ld, anything left behind: %s\n", texts[i],
+			list == NULL ? "refused" : "parsed", sum,
 			list == NULL && stats.live_bytes != 0 ? "yes" : "no");
 	}
 	tn_arena_destroy(a);

@@ -39,7 +39,8 @@ int main(void) {
 	tn_arena_stats(a, &stats);
 	printf("arena \"%s\": %d resets\n", stats.name, (int)stats.resets);
 	tn_arena_reset(a);
-	printf("warm memory again: %s\n", TN_MODE == TN_MODE_DEBUG || tn_arena_alloc(a, 1, 0) == first ? "yes" : "no");
+	printf("warm memory again: %s\n",
+		TN_MODE == TN_MODE_DEBUG || tn_arena_alloc(a, 1, 0) == first ? "yes" : "no");
 	tn_arena_destroy(a);
 	return 0;
 }

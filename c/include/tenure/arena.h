@@ -85,7 +85,9 @@ typedef struct tn_checkpoint {
 	tn_arena_chunk *chunk;
 	tn_arena_chunk *large;
 	void *newest;
-	size_t newest_size;
+	size_t newest_size; /* debug: of the newest block, and of the newest with a chunk of its own */
+	size_t large_size;
+	char *large_used;
 	char *cursor;
 	uint64_t resets;
 	uint64_t depth;
