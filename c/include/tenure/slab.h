@@ -20,8 +20,10 @@ extern "C" {
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_slab_options {
 	const char *name;     /* shown in statistics and panics; default "slab" */
-	size_t chunk_bytes;   /* rounded up to a power of two that holds at least one slot; default 64 KiB */
-	size_t limit_bytes;   /* the most that is ever taken from the source; default none */
+	size_t chunk_bytes;   /* rounded up to a power of two that holds a slot; default 64 KiB, less where
+	                         a limit leaves room for few of them */
+	size_t limit_bytes;   /* the most that is ever taken from the source, the slab's own record (4 to
+	                         12 KiB) included; default none */
 	size_t retain_chunks; /* chunks with no live slot that stay; default what recent use needs; TN_NONE:
 	                         none. Decided when a magazine fills, at most once for every so many
 	                         frees as slots are free, and at trim (which keeps none) */
