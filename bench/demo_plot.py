@@ -2,7 +2,8 @@
 """Draws what tenure-demo measured: demo_plot.py [build/demo/demo.json]; a PNG and an SVG beside it.
 
 Above: the time of a document; the grey part is what the floor needs, the coloured one the allocator's
-share. Below: how long the slow documents take.
+share. A bar is glibc's median time multiplied by the subject's ratio to it: the ratios are of the same
+round, while the machine's speed changes between rounds. Below: how long the slow documents take.
 """
 
 import json
@@ -56,11 +57,16 @@ def ratio_text(row):
     return f"{ratio['median']:.2f}\n[{ratio['low']:.2f}, {ratio['high']:.2f}]"
 
 
+def time_of(row, glibc):
+    return glibc["ns_per_op"] * row["ratio"].get("glibc", {"median": 1})["median"]
+
+
 def draw_times(axes, rows):
-    name, ns = unit_of(rows[0]["ns_per_op"])
-    floor = next(row["ns_per_op"] for row in rows if row["subject"] == "floor")
+    subjects = {row["subject"]: row for row in rows}
+    name, ns = unit_of(subjects["glibc"]["ns_per_op"])
+    floor = time_of(subjects["floor"], subjects["glibc"])
     for at, row in enumerate(rows):
-        time, colour = row["ns_per_op"], COLOURS[row["subject"]]
+        time, colour = time_of(row, subjects["glibc"]), COLOURS[row["subject"]]
         axes.bar(at, min(time, floor) / ns, color=COLOURS["floor"], width=0.7)
         axes.bar(at, max(time - floor, 0) / ns, bottom=floor / ns, color=colour, width=0.7)
         axes.annotate(ratio_text(row), (at, time / ns), (0, 2), textcoords="offset points", ha="center",
