@@ -473,7 +473,7 @@ TEST(arena, reserve_is_one_range_committed_as_it_fills) {
 	stats = stats_of(a.get());
 	EXPECT_GE(stats.committed_bytes, 40 * mib);
 	EXPECT_LE(stats.committed_bytes, 160 * mib);
-	EXPECT_EQ(stats.chunk_count, debug_mode ? 2u : 1u) << "in debug the arena lies apart";
+	EXPECT_LE(stats.chunk_count, 2u) << "the range, and what the arena itself lies in";
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
@@ -1185,6 +1185,23 @@ TEST(arena, rewind_to_a_mark_inside_a_block_that_grew) {
 	EXPECT_GE(q, p + 100);
 	fill(q, 100, 3);
 	EXPECT_TRUE(filled(p, 100, 1)) << "the block has the bytes that it had at the mark";
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+}
+
+TEST(arena, a_large_block_that_grew_after_the_mark) {
+	arena_owner a = make_arena();
+	ASSERT_NE(tn_arena_alloc(a.get(), 10, 16), nullptr);
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 92742, 16));
+	fill(p, 92742, 1);
+	ASSERT_NE(tn_arena_alloc(a.get(), 10, 16), nullptr);
+	size_t live = stats_of(a.get()).live_bytes;
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	ASSERT_TRUE(tn_arena_resize(a.get(), p, 92742, 92780));
+	std::memset(p + 92742, 2, 38);
+	tn_arena_rewind(a.get(), mark);
+	EXPECT_EQ(stats_of(a.get()).live_bytes, live);
+	EXPECT_TRUE(tn_arena_resize(a.get(), p, 92742, 92700)) << "it has the size that it had at the mark";
+	EXPECT_TRUE(filled(p, 92700, 1));
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 

@@ -532,9 +532,10 @@ TEST(slab, retain_chunks_bounds_the_empty_chunks) {
 	if (debug_mode) {
 		EXPECT_LE(none, five);
 	} else {
-		EXPECT_LE(none, 3u);
+		// Slots in the two magazines in hand are not looked at.
+		EXPECT_LE(none, 5u);
 		EXPECT_GE(five, 5u);
-		EXPECT_LE(five, 8u);
+		EXPECT_LE(five, 10u);
 	}
 	EXPECT_GE(many, 100u) << "fewer chunks than may stay: all of them stay";
 }
