@@ -20,8 +20,8 @@
  *     the two of the slab they hold every carved slot and two magazines more: while frees are right, a
  *     full magazine can always be exchanged for an empty one.
  * I3  in use = carved - free - quarantined, and free = what the magazines hold.
- * I4  bits: in hardened and debug 1 for a live slot; in release scratch, 1 for a free one during a
- * walk.
+ * I4  bits: in hardened and debug 1 for a live slot; in release scratch, 1 for a free one in a
+ *     walk.
  *
  * Two magazines in hand, as in Bonwick and Adams 2001, put at least one magazine's worth of calls
  * between two changes of the lists, whatever the order of calls. */
@@ -35,8 +35,8 @@
 enum {
 	EXTRA_MAGAZINES = 2,
 	CARVE_BYTES = 4096, /* fresh slots are carved about a page at a time */
-	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and a load of `top` behind
-	 * a store to the slot would wait for it: a pair took 2.2 ns in place of 1.5. */
+	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and the load of `top` after
+	 * a store to the slot would wait for that store. */
 	ALIAS_GAP = 1600,
 };
 #define SLAB_CHUNK_BYTES ((size_t)64 << 10)
