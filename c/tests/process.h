@@ -2,6 +2,8 @@
 #ifndef TENURE_TESTS_PROCESS_H
 #define TENURE_TESTS_PROCESS_H
 
+#include <gtest/gtest.h>
+
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -26,6 +28,12 @@ inline size_t resident_bytes() {
 		resident = 0;
 	std::fclose(f);
 	return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+inline void expect_resident_below(size_t bytes) {
+	if (!sanitized) {
+		EXPECT_LT(resident_bytes(), bytes);
+	}
 }
 
 // Bytes of address space.

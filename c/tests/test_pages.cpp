@@ -121,7 +121,7 @@ TEST(pages, trim_all_gives_memory_back) {
 	if (!debug_mode) {
 		EXPECT_GE(bytes, 30 * mib);
 	}
-	EXPECT_LT(resident_bytes(), before + 8 * mib);
+	expect_resident_below(before + 8 * mib);
 	EXPECT_EQ(tn_trim_all(), 0u);
 }
 
