@@ -54,6 +54,8 @@ static inline void tn_leave(uintptr_t *busy) {
 
 /* Contents of memory that its user has given up. */
 static inline void tn_wipe(void *p, size_t size) {
+	if (size == 0)
+		return;
 	if (TN_MODE == TN_MODE_HARDENED)
 		memset(p, 0, size);
 	if (TN_MODE == TN_MODE_DEBUG)

@@ -67,8 +67,8 @@ TN_API tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options 
 	TN_SYMBOL(tn_slab_create);
 
 /* Not API: the parts of alloc and free that change magazines, carve and check. */
-TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
-TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
+TN_COLD TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
+TN_COLD TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 
 /* Takes a slot: the one freed last, else a fresh one.
  *
@@ -86,7 +86,8 @@ TN_INLINE void *tn_slab_alloc(tn_slab *s) {
 }
 
 /* Gives a slot back. Its contents stay as they are in release, are wiped in hardened and poisoned in
- * debug (slots with `init` are left alone).
+ * debug (slots with `init` are left alone), where it waits in quarantine until younger ones fill that or
+ * an alloc would fail.
  *
  * p        a live slot of this slab; NULL is a no-op
  * threads  one at a time
