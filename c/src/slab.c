@@ -35,8 +35,8 @@
 enum {
 	EXTRA_MAGAZINES = 2,
 	CARVE_BYTES = 4096, /* fresh slots are carved about a page at a time */
-	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and the load of `top` after
-	 * a store to the slot would wait for that store. */
+	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and the load of `top`
+	 * after a store to the slot would wait for that store. */
 	ALIAS_GAP = 1600,
 };
 #define SLAB_CHUNK_BYTES ((size_t)64 << 10)
@@ -119,9 +119,9 @@ static void check_slots(const slab *s, void **slots, size_t count, uintptr_t kno
 	}
 }
 
-/* Release: that the pointers of a magazine lie in chunks of this slab. Neighbours mostly lie in one chunk:
- * then eight of them differ from its address only in the low bits, which is seen without a branch for
- * each. */
+/* Release: that the pointers of a magazine lie in chunks of this slab. Neighbours mostly lie in one
+ * chunk: then eight of them differ from its address only in the low bits, which is seen without a
+ * branch for each. */
 static void check_magazine(const slab *s, uintptr_t magazine) {
 	enum { RUN = 8 };
 	if (TN_MODE != TN_MODE_RELEASE)

@@ -86,8 +86,8 @@ TN_INLINE void *tn_slab_alloc(tn_slab *s) {
 }
 
 /* Gives a slot back. Its contents stay as they are in release, are wiped in hardened and poisoned in
- * debug (slots with `init` are left alone), where it waits in quarantine until younger ones fill that or
- * an alloc would fail.
+ * debug (slots with `init` are left alone), where it waits in quarantine until younger ones fill that
+ * or an alloc would fail.
  *
  * p        a live slot of this slab; NULL is a no-op
  * threads  one at a time
