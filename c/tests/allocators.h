@@ -22,12 +22,16 @@ constexpr size_t mib = 1024 * kib;
 constexpr size_t page = 4 * kib;
 
 struct arena_destroyer {
-	void operator()(tn_arena *a) const { tn_arena_destroy(a); }
+	void operator()(tn_arena *a) const {
+		tn_arena_destroy(a);
+	}
 };
 using arena_owner = std::unique_ptr<tn_arena, arena_destroyer>;
 
 struct slab_destroyer {
-	void operator()(tn_slab *s) const { tn_slab_destroy(s); }
+	void operator()(tn_slab *s) const {
+		tn_slab_destroy(s);
+	}
 };
 using slab_owner = std::unique_ptr<tn_slab, slab_destroyer>;
 
@@ -41,15 +45,19 @@ inline slab_owner make_slab(size_t size, size_t align = 0, const tn_slab_options
 
 // An arena in the caller's storage.
 class placed_arena {
-public:
-	explicit placed_arena(const tn_arena_options &options = {}) : ready(tn_arena_init(&storage, &options)) {}
+  public:
+	explicit placed_arena(const tn_arena_options &options = {})
+		: ready(tn_arena_init(&storage, &options)) {
+	}
 	~placed_arena() {
 		if (ready)
 			tn_arena_deinit(&storage);
 	}
 	placed_arena(const placed_arena &) = delete;
 	placed_arena &operator=(const placed_arena &) = delete;
-	tn_arena *get() { return &storage; }
+	tn_arena *get() {
+		return &storage;
+	}
 
 	tn_arena storage;
 	const bool ready;
@@ -122,11 +130,11 @@ inline size_t round_up(size_t size, size_t grain) {
 	return (size + grain - 1) / grain * grain;
 }
 
-#define EXPECT_REFUSED(call, code) \
-	do { \
-		errno = 0; \
-		EXPECT_FALSE(call) << #call; \
-		EXPECT_EQ(errno, code) << #call; \
+#define EXPECT_REFUSED(call, code)                                                                     \
+	do {                                                                                               \
+		errno = 0;                                                                                     \
+		EXPECT_FALSE(call) << #call;                                                                   \
+		EXPECT_EQ(errno, code) << #call;                                                               \
 	} while (false)
 
 #endif

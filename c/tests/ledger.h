@@ -12,10 +12,11 @@
 #include <vector>
 
 class ledger {
-public:
+  public:
 	static constexpr size_t never = SIZE_MAX;
 
-	ledger() : source_{acquire, release, this} {}
+	ledger() : source_{acquire, release, this} {
+	}
 	~ledger() {
 		EXPECT_EQ(held_.size(), 0u) << "chunks never given back";
 		EXPECT_EQ(wrong_, 0u) << "calls of the source that break its contract";
@@ -25,36 +26,61 @@ public:
 	ledger(const ledger &) = delete;
 	ledger &operator=(const ledger &) = delete;
 
-	const tn_source *source() const { return &source_; }
-	const std::vector<size_t> &sizes() const { return sizes_; }
-	const std::map<void *, size_t> &held() const { return held_; }
-	size_t calls() const { return calls_; }
-	size_t released() const { return released_; }
-	size_t failures() const { return failures_; }
-	size_t wrong() const { return wrong_; }
-	size_t held_bytes() const { return held_bytes_; }
-	size_t held_count() const { return held_.size(); }
-	size_t peak_bytes() const { return peak_bytes_; }
+	const tn_source *source() const {
+		return &source_;
+	}
+	const std::vector<size_t> &sizes() const {
+		return sizes_;
+	}
+	const std::map<void *, size_t> &held() const {
+		return held_;
+	}
+	size_t calls() const {
+		return calls_;
+	}
+	size_t released() const {
+		return released_;
+	}
+	size_t failures() const {
+		return failures_;
+	}
+	size_t wrong() const {
+		return wrong_;
+	}
+	size_t held_bytes() const {
+		return held_bytes_;
+	}
+	size_t held_count() const {
+		return held_.size();
+	}
+	size_t peak_bytes() const {
+		return peak_bytes_;
+	}
 
 	// The call number `first` (from 1, counted from now) and the next count-1 fail.
 	void fail(size_t first, size_t count) {
 		fail_from_ = calls_ + first;
 		fail_count_ = count;
 	}
-	void heal() { fail_count_ = 0; }
+	void heal() {
+		fail_count_ = 0;
+	}
 	// Answers lie `bytes` behind the alignment that was asked for.
-	void misalign(size_t bytes) { misalign_ = bytes; }
+	void misalign(size_t bytes) {
+		misalign_ = bytes;
+	}
 
 	bool holds(const void *p, size_t size) const {
 		auto next = held_.upper_bound(const_cast<void *>(p));
 		if (next == held_.begin())
 			return false;
 		auto chunk = std::prev(next);
-		size_t offset = static_cast<size_t>(static_cast<const char *>(p) - static_cast<char *>(chunk->first));
+		size_t offset =
+			static_cast<size_t>(static_cast<const char *>(p) - static_cast<char *>(chunk->first));
 		return offset <= chunk->second && size <= chunk->second - offset;
 	}
 
-private:
+  private:
 	static void *acquire(void *ctx, size_t size, size_t align) {
 		return static_cast<ledger *>(ctx)->take(size, align);
 	}
@@ -62,7 +88,9 @@ private:
 		static_cast<ledger *>(ctx)->give_back(p, size);
 	}
 
-	bool must_fail() const { return calls_ >= fail_from_ && calls_ - fail_from_ < fail_count_; }
+	bool must_fail() const {
+		return calls_ >= fail_from_ && calls_ - fail_from_ < fail_count_;
+	}
 
 	void *take(size_t size, size_t align) {
 		calls_++;

@@ -22,9 +22,13 @@ struct mark {
 };
 
 class arena_program {
-public:
-	arena_program(uint64_t seed, reach &r) : d(seed), r(r) { create(); }
-	~arena_program() { end(); }
+  public:
+	arena_program(uint64_t seed, reach &r) : d(seed), r(r) {
+		create();
+	}
+	~arena_program() {
+		end();
+	}
 
 	void run(uint64_t ops) {
 		for (uint64_t i = 0; i < ops && !::testing::Test::HasFatalFailure(); i++) {
@@ -35,34 +39,68 @@ public:
 		check_all();
 	}
 
-private:
+  private:
 	enum { BLOCKS_MAX = 400 };
 
 	void step() {
 		switch (d.below(32)) {
-		case 0: case 1: case 2: case 3: case 4: case 5: return do_alloc(d.below(100), small_align());
-		case 6: case 7: return do_alloc(d.below(3000), any_align());
-		case 8: return do_alloc(d.below(200000), any_align());
-		case 9: return do_alloc(0, any_align());
-		case 10: case 11: return do_new_array();
-		case 12: case 13: case 14: return do_resize();
-		case 15: case 16: case 17: return do_realloc();
-		case 18: return do_copy();
-		case 19: return do_printf();
-		case 20: case 21: return do_mark();
-		case 22: return do_rewind();
-		case 23: return d.one_in(6) ? do_reset() : do_bad_call();
-		case 24: return d.one_in(4) ? do_trim() : do_owns();
-		case 25: return d.one_in(20) ? recreate() : do_stats();
-		case 26: return do_verify();
-		case 27: return do_fail_next();
-		case 28: return do_huge();
-		default: return do_alloc(d.below(40), 8);
+		case 0:
+		case 1:
+		case 2:
+		case 3:
+		case 4:
+		case 5:
+			return do_alloc(d.below(100), small_align());
+		case 6:
+		case 7:
+			return do_alloc(d.below(3000), any_align());
+		case 8:
+			return do_alloc(d.below(200000), any_align());
+		case 9:
+			return do_alloc(0, any_align());
+		case 10:
+		case 11:
+			return do_new_array();
+		case 12:
+		case 13:
+		case 14:
+			return do_resize();
+		case 15:
+		case 16:
+		case 17:
+			return do_realloc();
+		case 18:
+			return do_copy();
+		case 19:
+			return do_printf();
+		case 20:
+		case 21:
+			return do_mark();
+		case 22:
+			return do_rewind();
+		case 23:
+			return d.one_in(6) ? do_reset() : do_bad_call();
+		case 24:
+			return d.one_in(4) ? do_trim() : do_owns();
+		case 25:
+			return d.one_in(20) ? recreate() : do_stats();
+		case 26:
+			return do_verify();
+		case 27:
+			return do_fail_next();
+		case 28:
+			return do_huge();
+		default:
+			return do_alloc(d.below(40), 8);
 		}
 	}
 
-	size_t small_align() { return size_t{1} << d.below(5); }
-	size_t any_align() { return d.one_in(8) ? size_t{1} << d.below(15) : small_align(); }
+	size_t small_align() {
+		return size_t{1} << d.below(5);
+	}
+	size_t any_align() {
+		return d.one_in(8) ? size_t{1} << d.below(15) : small_align();
+	}
 
 	// Creation.
 
@@ -193,7 +231,8 @@ private:
 		ASSERT_EQ(errno, code);
 		std::string now = to_text(stats_of(a));
 		ASSERT_EQ(now, before);
-		bool may = kind == 2 || kind == 3 || books.failures() > failures || limit != SIZE_MAX || code == EINVAL;
+		bool may = kind == 2 || kind == 3 || books.failures() > failures || limit != SIZE_MAX ||
+				   code == EINVAL;
 		ASSERT_TRUE(may) << "refused without a reason";
 		failures = books.failures();
 		r.hit("failure");
@@ -203,7 +242,9 @@ private:
 		tn_stats stats;
 		size_t calls;
 	};
-	growth before_growth() { return {stats_of(a), books.calls()}; }
+	growth before_growth() {
+		return {stats_of(a), books.calls()};
+	}
 
 	void note_growth(const growth &g, size_t size) {
 		tn_stats now = stats_of(a);
@@ -248,10 +289,14 @@ private:
 
 	size_t new_size_for(size_t size) {
 		switch (d.below(4)) {
-		case 0: return d.below(size + 1);
-		case 1: return size + d.below(20);
-		case 2: return d.one_in(10) ? d.below(300000) : d.below(2 * size + 50);
-		default: return d.below(300);
+		case 0:
+			return d.below(size + 1);
+		case 1:
+			return size + d.below(20);
+		case 2:
+			return d.one_in(10) ? d.below(300000) : d.below(2 * size + 50);
+		default:
+			return d.below(300);
 		}
 	}
 
@@ -260,11 +305,12 @@ private:
 			if (other.birth == b.birth)
 				continue;
 			bool apart = b.p + std::max<size_t>(new_size, 1) <= other.p ||
-				other.p + std::max<size_t>(other.size, 1) <= b.p;
+						 other.p + std::max<size_t>(other.size, 1) <= b.p;
 			ASSERT_TRUE(apart) << "grew into another block";
 		}
 		for (const block &other : dead)
-			ASSERT_TRUE(b.p + new_size <= other.p || other.p + other.size <= b.p) << "grew into an old place";
+			ASSERT_TRUE(b.p + new_size <= other.p || other.p + other.size <= b.p)
+				<< "grew into an old place";
 	}
 
 	void do_resize() {
@@ -348,7 +394,8 @@ private:
 	}
 
 	void do_printf() {
-		std::string text(d.one_in(10) ? d.below(20000) : d.below(200), static_cast<char>('a' + d.below(26)));
+		std::string text(
+			d.one_in(10) ? d.below(20000) : d.below(200), static_cast<char>('a' + d.below(26)));
 		int number = static_cast<int>(d.below(100000));
 		std::string expected = text + "|" + std::to_string(number);
 		std::string before = to_text(stats_of(a));
@@ -517,13 +564,13 @@ TEST(model_arena, random_programs) {
 	}
 	uint64_t often = ops / 500;
 	uint64_t seldom = ops / 10000;
-	for (const char *op : {"alloc", "alloc of 0", "array", "grown in place", "shrunk in place", "resize refused",
-	         "realloc of NULL", "realloc grew in place", "realloc shrank in place", "realloc moved", "copy",
-	         "printf", "mark", "rewind", "owns", "stats", "verify", "fail next", "huge", "bad alignment",
-	         "failure", "new chunk", "large block"})
+	for (const char *op : {"alloc", "alloc of 0", "array", "grown in place", "shrunk in place",
+			 "resize refused", "realloc of NULL", "realloc grew in place", "realloc shrank in place",
+			 "realloc moved", "copy", "printf", "mark", "rewind", "owns", "stats", "verify",
+			 "fail next", "huge", "bad alignment", "failure", "new chunk", "large block"})
 		r.expect(op, often);
 	for (const char *op : {"chunks", "buffer", "fixed", "reserve", "recreate", "rewind gave back",
-	         "rewind cut a grown block", "reset gave back", "trim", "trim of nothing", "commit more"})
+			 "rewind cut a grown block", "reset gave back", "trim", "trim of nothing", "commit more"})
 		r.expect(op, seldom);
 	// Debug gives every chunk away at reset, and so has nothing to keep.
 	if (!debug_mode) {

@@ -15,9 +15,13 @@ struct slot {
 };
 
 class slab_program {
-public:
-	slab_program(uint64_t seed, reach &r) : d(seed), r(r) { create(); }
-	~slab_program() { end(); }
+  public:
+	slab_program(uint64_t seed, reach &r) : d(seed), r(r) {
+		create();
+	}
+	~slab_program() {
+		end();
+	}
 
 	void run(uint64_t ops) {
 		for (uint64_t i = 0; i < ops && !::testing::Test::HasFatalFailure(); i++) {
@@ -29,28 +33,50 @@ public:
 		check_all();
 	}
 
-private:
+  private:
 	enum { LIVE_MAX = 3000 };
 
 	void step() {
 		switch (d.below(24)) {
-		case 0: case 1: return do_alloc_some(d.below(200));
-		case 2: case 3: return do_free_some(d.below(200));
-		case 4: return do_free_some(live.size());
-		case 5: case 6: return do_alloc_batch();
-		case 7: case 8: return do_free_batch();
-		case 9: return d.one_in(6) ? do_reset() : do_last_in_first_out();
-		case 10: return do_trim();
-		case 11: return do_verify();
-		case 12: return check_stats();
-		case 13: return do_each();
-		case 14: return do_owns();
-		case 15: return do_fail_next();
-		case 16: return do_fail_init();
-		case 17: return d.one_in(20) ? recreate() : do_alloc();
-		case 18: return do_absurd_batch();
-		case 19: case 20: return do_free_null_and_one();
-		default: return d.one_in(2) ? do_alloc() : do_free();
+		case 0:
+		case 1:
+			return do_alloc_some(d.below(200));
+		case 2:
+		case 3:
+			return do_free_some(d.below(200));
+		case 4:
+			return do_free_some(live.size());
+		case 5:
+		case 6:
+			return do_alloc_batch();
+		case 7:
+		case 8:
+			return do_free_batch();
+		case 9:
+			return d.one_in(6) ? do_reset() : do_last_in_first_out();
+		case 10:
+			return do_trim();
+		case 11:
+			return do_verify();
+		case 12:
+			return check_stats();
+		case 13:
+			return do_each();
+		case 14:
+			return do_owns();
+		case 15:
+			return do_fail_next();
+		case 16:
+			return do_fail_init();
+		case 17:
+			return d.one_in(20) ? recreate() : do_alloc();
+		case 18:
+			return do_absurd_batch();
+		case 19:
+		case 20:
+			return do_free_null_and_one();
+		default:
+			return d.one_in(2) ? do_alloc() : do_free();
 		}
 	}
 
@@ -124,14 +150,17 @@ private:
 
 	// The model. A built slot keeps its first byte.
 
-	size_t first_byte() const { return building ? 1 : 0; }
+	size_t first_byte() const {
+		return building ? 1 : 0;
+	}
 
 	void write(const slot &one) {
 		fill(one.p + first_byte(), size - first_byte(), one.seed);
 	}
 
 	void check(const slot &one) {
-		ASSERT_TRUE(filled(one.p + first_byte(), size - first_byte(), one.seed)) << "a live slot was changed";
+		ASSERT_TRUE(filled(one.p + first_byte(), size - first_byte(), one.seed))
+			<< "a live slot was changed";
 	}
 
 	void add(void *p) {
@@ -140,7 +169,8 @@ private:
 		ASSERT_TRUE(books.holds(c, size));
 		auto next = addresses.lower_bound(c);
 		ASSERT_TRUE(next == addresses.end() || c + size <= *next) << "overlaps a live slot";
-		ASSERT_TRUE(next == addresses.begin() || *std::prev(next) + size <= c) << "overlaps a live slot";
+		ASSERT_TRUE(next == addresses.begin() || *std::prev(next) + size <= c)
+			<< "overlaps a live slot";
 		if (building) {
 			ASSERT_EQ(built.count(p), 1u);
 		}
@@ -152,7 +182,8 @@ private:
 	// The slots to free next, in one of three orders, at the end of `live`.
 	void choose(size_t count) {
 		size_t order = d.below(3);
-		static const char *const orders[] = {"free in LIFO order", "free in random order", "free in FIFO order"};
+		static const char *const orders[] = {
+			"free in LIFO order", "free in random order", "free in FIFO order"};
 		r.hit(orders[order]);
 		if (order == 2)
 			std::reverse(live.begin(), live.end());
@@ -228,7 +259,8 @@ private:
 	}
 
 	void do_alloc_some(size_t count) {
-		for (size_t i = 0; i < count && live.size() < LIVE_MAX && !::testing::Test::HasFatalFailure(); i++)
+		for (size_t i = 0; i < count && live.size() < LIVE_MAX && !::testing::Test::HasFatalFailure();
+			 i++)
 			do_alloc();
 	}
 
@@ -253,7 +285,8 @@ private:
 	}
 
 	void do_alloc_batch() {
-		size_t count = std::min<size_t>(d.one_in(4) ? d.below(1500) : d.below(100), LIVE_MAX - live.size());
+		size_t count =
+			std::min<size_t>(d.one_in(4) ? d.below(1500) : d.below(100), LIVE_MAX - live.size());
 		std::vector<void *> slots(count);
 		errno = 0;
 		if (!tn_slab_alloc_batch(s, slots.data(), count))
@@ -289,7 +322,8 @@ private:
 			return expect_failure("alloc refused without a reason");
 		if (debug_mode) {
 			// The quarantine yields before an alloc has to fail, and only then.
-			ASSERT_TRUE(again != last.p || books.failures() > failures || limit != SIZE_MAX) << "quarantine";
+			ASSERT_TRUE(again != last.p || books.failures() > failures || limit != SIZE_MAX)
+				<< "quarantine";
 		} else {
 			ASSERT_EQ(again, last.p);
 		}
@@ -407,11 +441,12 @@ TEST(model_slab, random_programs) {
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
 	for (const char *op : {"alloc", "new chunk", "free", "free in LIFO order", "free in random order",
-	         "free in FIFO order", "batch", "free batch", "verify", "stats", "each", "owns", "absurd batch",
-	         "last in, first out", "fail next", "init", "fini", "partial chunks"})
+			 "free in FIFO order", "batch", "free batch", "verify", "stats", "each", "owns",
+			 "absurd batch", "last in, first out", "fail next", "init", "fini", "partial chunks"})
 		r.expect(op, often);
-	for (const char *op : {"plain", "with init", "wide alignment", "narrow alignment", "recreate", "reset", "trim of nothing",
-	         "trim of some", "failure", "fail init", "no partial chunk", "trim of all", "free gave chunks back"})
+	for (const char *op : {"plain", "with init", "wide alignment", "narrow alignment", "recreate",
+			 "reset", "trim of nothing", "trim of some", "failure", "fail init", "no partial chunk",
+			 "trim of all", "free gave chunks back"})
 		r.expect(op, seldom);
 }
 

@@ -11,8 +11,9 @@ namespace {
 
 // A script runs to its end whatever fails. Each call is tried again once when it failed.
 class script {
-public:
-	explicit script(const tn_source *source) : source(source) {}
+  public:
+	explicit script(const tn_source *source) : source(source) {
+	}
 
 	void run_arena(bool placed) {
 		tn_arena_options options = {};
@@ -22,7 +23,8 @@ public:
 		tn_arena storage;
 		tn_arena *a = nullptr;
 		auto create = [&] {
-			a = placed ? (tn_arena_init(&storage, &options) ? &storage : nullptr) : tn_arena_create(&options);
+			a = placed ? (tn_arena_init(&storage, &options) ? &storage : nullptr)
+					   : tn_arena_create(&options);
 			return a != nullptr;
 		};
 		if (!attempt(create))
@@ -66,15 +68,14 @@ public:
 
 	size_t refused = 0;
 
-private:
+  private:
 	struct piece {
 		void *p;
 		size_t size;
 	};
 
 	// Whether `call` succeeded, at the second attempt at the latest.
-	template <typename F>
-	bool attempt(F call) {
+	template <typename F> bool attempt(F call) {
 		for (int turn = 0; turn < 2; turn++) {
 			errno = 0;
 			if (call())
@@ -85,10 +86,11 @@ private:
 		return false;
 	}
 
-	static std::string figures(const tn_arena *a) { return to_text(stats_of(a)); }
+	static std::string figures(const tn_arena *a) {
+		return to_text(stats_of(a));
+	}
 
-	template <typename F>
-	void block(tn_arena *a, size_t size, F call) {
+	template <typename F> void block(tn_arena *a, size_t size, F call) {
 		void *p = nullptr;
 		bool had = attempt([&] {
 			std::string before = figures(a);
@@ -132,7 +134,8 @@ private:
 		for (size_t size : {size_t{200}, size_t{3000}, size_t{20000}, 150 * kib, size_t{50}}) {
 			piece &last = blocks.back();
 			void *p = nullptr;
-			if (!attempt([&] { return (p = tn_arena_realloc(a, last.p, last.size, size, 16)) != nullptr; }))
+			if (!attempt(
+					[&] { return (p = tn_arena_realloc(a, last.p, last.size, size, 16)) != nullptr; }))
 				continue;
 			EXPECT_TRUE(filled(p, std::min(last.size, size), last.size));
 			last = {p, size};
@@ -223,10 +226,10 @@ private:
 };
 
 // Fails call n and the `count` - 1 after it, for n = 1, 2, ... until none fails.
-template <typename F>
-void fail_each_call(size_t count, F run) {
+template <typename F> void fail_each_call(size_t count, F run) {
 	for (size_t n = 1;; n++) {
-		SCOPED_TRACE("call " + std::to_string(n) + " fails, and so do " + std::to_string(count - 1) + " more");
+		SCOPED_TRACE(
+			"call " + std::to_string(n) + " fails, and so do " + std::to_string(count - 1) + " more");
 		ledger books;
 		books.fail(n, count);
 		script s(books.source());
@@ -291,7 +294,8 @@ TEST(oom, page_layer_under_a_limit_of_address_space) {
 	// Room for a large malloc, as the assertions need some themselves.
 	for (size_t left = 256 * kib; left <= 512 * mib; left += left < 4 * mib ? 4 * page : left / 4) {
 		int status = in_child([left] { return run_with_address_space(left); }, 30);
-		ASSERT_TRUE(exited_with(status, 10) || exited_with(status, 11)) << left << " bytes: status " << status;
+		ASSERT_TRUE(exited_with(status, 10) || exited_with(status, 11))
+			<< left << " bytes: status " << status;
 		refused = refused || exited_with(status, 10);
 		served = served || exited_with(status, 11);
 	}

@@ -24,33 +24,42 @@ inline uint64_t program_ops(uint64_t otherwise) {
 
 // splitmix64 (Steele, Lea, Flood 2014): the same numbers on every platform.
 class dice {
-public:
-	explicit dice(uint64_t seed) : state_(seed) {}
+  public:
+	explicit dice(uint64_t seed) : state_(seed) {
+	}
 	uint64_t next() {
 		uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
 		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 		z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 		return z ^ (z >> 31);
 	}
-	size_t below(size_t n) { return static_cast<size_t>(next() % n); }
-	size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
-	bool one_in(size_t n) { return below(n) == 0; }
+	size_t below(size_t n) {
+		return static_cast<size_t>(next() % n);
+	}
+	size_t between(size_t low, size_t high) {
+		return low + below(high - low + 1);
+	}
+	bool one_in(size_t n) {
+		return below(n) == 0;
+	}
 
-private:
+  private:
 	uint64_t state_;
 };
 
 // Counts what a program did. A program that never grew has tested nothing.
 class reach {
-public:
-	void hit(const char *what) { hits_[what]++; }
+  public:
+	void hit(const char *what) {
+		hits_[what]++;
+	}
 	void expect(const char *what, uint64_t at_least) const {
 		auto found = hits_.find(what);
 		uint64_t count = found == hits_.end() ? 0 : found->second;
 		EXPECT_GE(count, at_least) << "the program reached '" << what << "' too rarely";
 	}
 
-private:
+  private:
 	std::map<std::string, uint64_t> hits_;
 };
 

@@ -1,4 +1,4 @@
-// Sizes, counts and alignments that cannot be: NULL and the right errno, or a block that is really there.
+// Sizes, counts and alignments that cannot be: refused for the right reason, or a block that is there.
 #include "allocators.h"
 #include "ledger.h"
 
@@ -32,13 +32,13 @@ std::vector<size_t> interesting_sizes() {
 std::vector<size_t> edges() {
 	return {0, 1, 8, 9, 15, 16, 17, chunk - 64, chunk - 1, chunk, chunk + 1, PTRDIFF_MAX - size_t{4097},
 		PTRDIFF_MAX - size_t{1}, PTRDIFF_MAX, size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4097, SIZE_MAX - 4096,
-		SIZE_MAX - 65, SIZE_MAX - 64, SIZE_MAX - 63, SIZE_MAX - 32, SIZE_MAX - 17, SIZE_MAX - 16, SIZE_MAX - 15,
-		SIZE_MAX - 9, SIZE_MAX - 8, SIZE_MAX - 7, SIZE_MAX - 1, SIZE_MAX};
+		SIZE_MAX - 65, SIZE_MAX - 64, SIZE_MAX - 63, SIZE_MAX - 32, SIZE_MAX - 17, SIZE_MAX - 16,
+		SIZE_MAX - 15, SIZE_MAX - 9, SIZE_MAX - 8, SIZE_MAX - 7, SIZE_MAX - 1, SIZE_MAX};
 }
 
 std::vector<size_t> alignments() {
-	std::vector<size_t> all = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, TN_ALIGN_MAX - 1, TN_ALIGN_MAX + 1,
-		SIZE_MAX, SIZE_MAX - 1, size_t{PTRDIFF_MAX}, SIZE_MAX - 15};
+	std::vector<size_t> all = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, TN_ALIGN_MAX - 1,
+		TN_ALIGN_MAX + 1, SIZE_MAX, SIZE_MAX - 1, size_t{PTRDIFF_MAX}, SIZE_MAX - 15};
 	for (unsigned k = 0; k < 64; k++)
 		all.push_back(size_t{1} << k);
 	return all;
@@ -50,7 +50,7 @@ bool good_alignment(size_t align) {
 
 // An arena with books, and what each call on it must leave behind.
 class witness {
-public:
+  public:
 	explicit witness(bool fixed) : a(options(fixed)) {
 		EXPECT_TRUE(a.ready);
 		old = static_cast<char *>(tn_arena_alloc(a.get(), 40, 8));
@@ -77,7 +77,8 @@ public:
 		}
 		ASSERT_TRUE(good_alignment(align)) << size << " at " << align;
 		ASSERT_TRUE(aligned_to(p, align == 0 ? 16 : align)) << size << " at " << align;
-		ASSERT_TRUE(books.holds(p, size)) << "a block of " << size << " at " << align << " is not there";
+		ASSERT_TRUE(books.holds(p, size))
+			<< "a block of " << size << " at " << align << " is not there";
 		if (size > 0 && size <= mib)
 			p[0] = p[size - 1] = 1;
 		take_back();
@@ -101,7 +102,7 @@ public:
 	placed_arena a;
 	char *old = nullptr;
 
-private:
+  private:
 	tn_arena_options options(bool fixed) {
 		tn_arena_options o = {};
 		o.source = books.source();
@@ -176,7 +177,8 @@ TEST(bad_input, arena_realloc) {
 				errno = 0;
 				char *q = static_cast<char *>(tn_arena_realloc(w.a.get(), p, 24, size, align));
 				if (q == nullptr) {
-					ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL) << size << " at " << align;
+					ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL)
+						<< size << " at " << align;
 					ASSERT_EQ(stats_of(w.a.get()).live_bytes, live);
 					ASSERT_TRUE(filled(p, 24, size));
 					continue;
@@ -210,8 +212,7 @@ TEST(bad_input, arena_printf_of_too_much) {
 	}
 }
 
-template <typename T>
-void sweep_arrays() {
+template <typename T> void sweep_arrays() {
 	witness w(false);
 	w.fill_to(0);
 	for (size_t count : interesting_sizes()) {
@@ -313,13 +314,15 @@ TEST(bad_input, options) {
 			tn_arena_options arena = {};
 			arena.limit_bytes = which == 3 ? size : small_limit;
 			arena.source = which == 2 ? nullptr : books.source();
-			(which == 0 ? arena.chunk_bytes : which == 1 ? arena.retain_bytes : arena.reserve_bytes) =
-				which == 3 ? 0 : size;
+			(which == 0		 ? arena.chunk_bytes
+				: which == 1 ? arena.retain_bytes
+							 : arena.reserve_bytes) = which == 3 ? 0 : size;
 			if (which == 2 && size == 0)
 				continue;
 			errno = 0;
 			arena_owner a = make_arena(arena);
-			ASSERT_TRUE(a != nullptr || errno == EINVAL || errno == ENOMEM) << size << " as option " << which;
+			ASSERT_TRUE(a != nullptr || errno == EINVAL || errno == ENOMEM)
+				<< size << " as option " << which;
 			if (a != nullptr && tn_arena_alloc(a.get(), 100, 0) == nullptr) {
 				ASSERT_EQ(errno, ENOMEM);
 			}
@@ -331,8 +334,7 @@ TEST(bad_input, options) {
 }
 
 // The bump of tn_arena_alloc at any width. `accepted` is whether the fast path serves it.
-template <typename word>
-word bump(word cursor, word end, word size, word align, bool &accepted) {
+template <typename word> word bump(word cursor, word end, word size, word align, bool &accepted) {
 	align = align == 0 ? word{16} : align;
 	word needed = size < 9 ? word{9} : size;
 	word grain = align < 16 ? word{7} : word{15};
@@ -347,8 +349,8 @@ struct verdicts {
 
 void compare_with_oracle(int cursor, int end, int size, int align, verdicts &v) {
 	bool accepted;
-	int next = bump<uint8_t>(static_cast<uint8_t>(cursor), static_cast<uint8_t>(end), static_cast<uint8_t>(size),
-		static_cast<uint8_t>(align), accepted);
+	int next = bump<uint8_t>(static_cast<uint8_t>(cursor), static_cast<uint8_t>(end),
+		static_cast<uint8_t>(size), static_cast<uint8_t>(align), accepted);
 	int real_align = align == 0 ? 16 : align;
 	bool power = (real_align & (real_align - 1)) == 0;
 	bool fits = power && cursor % real_align == 0 && cursor + std::max(size, 9) <= end;

@@ -6,8 +6,10 @@
 
 namespace {
 
-void first_hook(const char *) {}
-void second_hook(const char *) {}
+void first_hook(const char *) {
+}
+void second_hook(const char *) {
+}
 
 // Exits 7 when the line is whole and names what it must.
 void judge(const char *message) {
@@ -47,19 +49,23 @@ TEST(base, hook_is_replaced_and_restored) {
 
 TEST(base, hook_receives_the_line) {
 	slab_owner s = stock();
-	int status = in_child([&s] {
-		tn_on_panic(judge);
-		return local_variable_freed_into(s.get());
-	}, 20);
+	int status = in_child(
+		[&s] {
+			tn_on_panic(judge);
+			return local_variable_freed_into(s.get());
+		},
+		20);
 	EXPECT_TRUE(exited_with(status, 7));
 }
 
 TEST(base, process_aborts_when_the_hook_returns) {
 	slab_owner s = stock();
-	int status = in_child([&s] {
-		tn_on_panic(first_hook);
-		return local_variable_freed_into(s.get());
-	}, 20);
+	int status = in_child(
+		[&s] {
+			tn_on_panic(first_hook);
+			return local_variable_freed_into(s.get());
+		},
+		20);
 	ASSERT_NE(status, -1);
 	EXPECT_TRUE(WIFSIGNALED(status));
 	EXPECT_EQ(WTERMSIG(status), SIGABRT);

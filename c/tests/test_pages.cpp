@@ -43,7 +43,8 @@ size_t warm_bytes() {
 
 TEST(pages, chunks_are_aligned_disjoint_and_writable) {
 	std::vector<chunk> all;
-	for (size_t size : {size_t{1}, page, page + 1, 64 * kib, 100 * kib, mib, 3 * mib, 16 * mib, 17 * mib, 40 * mib})
+	for (size_t size :
+		{size_t{1}, page, page + 1, 64 * kib, 100 * kib, mib, 3 * mib, 16 * mib, 17 * mib, 40 * mib})
 		for (size_t align : {size_t{1}, size_t{16}, page, 64 * kib, 2 * mib}) {
 			char *p = static_cast<char *>(tn_pages_acquire(size, align));
 			ASSERT_NE(p, nullptr) << size << " at " << align;
@@ -203,7 +204,8 @@ TEST(pages, a_steady_state_takes_no_system_call) {
 		GTEST_SKIP() << "the sanitizer makes system calls of its own";
 	int status = in_child(requests_without_system_calls, 30);
 	if (debug_mode)
-		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "debug protects what was given up";
+		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			<< "debug protects what was given up";
 	else
 		EXPECT_TRUE(exited_with(status, 0)) << "status " << status;
 }

@@ -1,14 +1,13 @@
 // slab.h, contract by contract.
 #include "allocators.h"
 #include "ledger.h"
+#include "mapped_source.h"
 #include "process.h"
 #include "program.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <sys/mman.h>
 
 namespace {
 
@@ -49,49 +48,6 @@ bool disjoint(std::vector<void *> slots, size_t size) {
 			return false;
 	return true;
 }
-
-// Chunks from fresh mappings, whose resident pages can be counted.
-class mapped_source {
-public:
-	mapped_source() : source{acquire, release, this} {}
-	~mapped_source() { EXPECT_TRUE(chunks.empty()); }
-
-	size_t resident_pages() const {
-		size_t count = 0;
-		for (auto &chunk : chunks) {
-			std::vector<unsigned char> pages(chunk.second / page);
-			EXPECT_EQ(mincore(chunk.first, chunk.second, pages.data()), 0);
-			for (unsigned char state : pages)
-				count += state & 1;
-		}
-		return count;
-	}
-
-	tn_source source;
-	std::map<char *, size_t> chunks;
-
-private:
-	static void *acquire(void *ctx, size_t size, size_t align) {
-		size_t whole = size + align;
-		void *p = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
-			return nullptr;
-		char *begin = static_cast<char *>(p);
-		char *chunk = begin + (align - address(begin) % align) % align;
-		if (chunk != begin)
-			munmap(begin, static_cast<size_t>(chunk - begin));
-		munmap(chunk + size, whole - size - static_cast<size_t>(chunk - begin));
-		static_cast<mapped_source *>(ctx)->chunks[chunk] = size;
-		return chunk;
-	}
-	static void release(void *ctx, void *p, size_t size) {
-		auto &chunks = static_cast<mapped_source *>(ctx)->chunks;
-		auto chunk = chunks.find(static_cast<char *>(p));
-		ASSERT_TRUE(chunk != chunks.end() && chunk->second == size);
-		chunks.erase(chunk);
-		munmap(p, size);
-	}
-};
 
 // Creation.
 
@@ -142,8 +98,8 @@ TEST(slab, slot_size_is_rounded_to_align) {
 
 TEST(slab, bad_sizes_and_alignments_are_refused) {
 	EXPECT_REFUSED(make_slab(0), EINVAL);
-	for (size_t align : {size_t{3}, size_t{24}, size_t{48}, TN_ALIGN_MAX * 2, TN_ALIGN_MAX + 1, SIZE_MAX,
-	         SIZE_MAX / 2 + 1})
+	for (size_t align : {size_t{3}, size_t{24}, size_t{48}, TN_ALIGN_MAX * 2, TN_ALIGN_MAX + 1,
+			 SIZE_MAX, SIZE_MAX / 2 + 1})
 		EXPECT_REFUSED(make_slab(16, align), EINVAL);
 	for (size_t back = 0; back < 200; back++) {
 		EXPECT_REFUSED(make_slab(SIZE_MAX - back), EINVAL);
@@ -178,7 +134,8 @@ TEST(slab, chunks_are_powers_of_two_that_hold_a_slot) {
 	struct row {
 		size_t size, chunk_bytes;
 	};
-	for (row r : {row{16, 0}, {16, 1}, {16, 5000}, {16, 70 * kib}, {40 * kib, 0}, {64 * kib, 0}, {mib + 1, 0}}) {
+	for (row r :
+		{row{16, 0}, {16, 1}, {16, 5000}, {16, 70 * kib}, {40 * kib, 0}, {64 * kib, 0}, {mib + 1, 0}}) {
 		ledger books;
 		tn_slab_options options = with_source(books);
 		options.chunk_bytes = r.chunk_bytes;

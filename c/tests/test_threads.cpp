@@ -11,8 +11,7 @@ namespace {
 
 constexpr size_t scale = sanitized ? 10 : 1;
 
-template <typename F>
-void in_thread(F work) {
+template <typename F> void in_thread(F work) {
 	std::thread(work).join();
 }
 

@@ -1,0 +1,36 @@
+// What the tests of the arena share.
+#ifndef TENURE_TESTS_ARENA_USE_H
+#define TENURE_TESTS_ARENA_USE_H
+
+#include "allocators.h"
+#include "ledger.h"
+
+constexpr size_t default_chunk = 64 * kib;
+constexpr size_t default_chunk_max = 2 * mib;
+
+inline tn_arena_options with_source(const ledger &books) {
+	tn_arena_options options = {};
+	options.source = books.source();
+	return options;
+}
+
+// Blocks of `size` until `total` bytes were asked for, each written to.
+inline void allocate_total(tn_arena *a, size_t total, size_t size) {
+	for (size_t done = 0; done < total; done += size) {
+		void *p = tn_arena_alloc(a, size, 16);
+		ASSERT_NE(p, nullptr);
+		std::memset(p, 0x11, size);
+	}
+}
+
+// Bytes in blocks of 64 until the arena says no.
+inline size_t exhaust(tn_arena *a) {
+	size_t total = 0;
+	while (char *p = static_cast<char *>(tn_arena_alloc(a, 64, 16))) {
+		p[0] = p[63] = 1;
+		total += 64;
+	}
+	return total;
+}
+
+#endif
