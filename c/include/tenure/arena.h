@@ -126,7 +126,7 @@ TN_API bool tn_arena_init(tn_arena *a, const tn_arena_options *options) TN_SYMBO
 TN_API void tn_arena_deinit(tn_arena *a) TN_SYMBOL(tn_arena_deinit);
 
 /* Not API: the part of tn_arena_alloc that aligns, grows, checks and refuses. */
-TN_COLD TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
+TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
 	TN_SYMBOL(tn_arena_alloc_slow);
 
 /* Allocates `size` bytes.
@@ -215,7 +215,7 @@ TN_API tn_checkpoint tn_arena_mark(tn_arena *a) TN_SYMBOL(tn_arena_mark);
 TN_API void tn_arena_rewind(tn_arena *a, tn_checkpoint checkpoint) TN_SYMBOL(tn_arena_rewind);
 
 /* Not API: the part of tn_arena_reset for more than one chunk, and for hardened and debug. */
-TN_COLD TN_API void tn_arena_reset_slow(tn_arena *a) TN_SYMBOL(tn_arena_reset_slow);
+TN_API void tn_arena_reset_slow(tn_arena *a) TN_SYMBOL(tn_arena_reset_slow);
 
 /* Forgets all blocks and keeps warm memory, as much as retain_bytes says. In release the next alloc
  * returns the same first address again.
