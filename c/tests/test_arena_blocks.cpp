@@ -475,6 +475,19 @@ TEST(arena, mark_before_the_first_chunk) {
 	}
 }
 
+TEST(arena, reset_after_a_rewind_to_before_the_first_chunk) {
+	ledger books;
+	placed_arena a(with_source(books));
+	tn_checkpoint mark = tn_arena_mark(a.get());
+	ASSERT_NE(tn_arena_alloc(a.get(), 100, 16), nullptr);
+	tn_arena_rewind(a.get(), mark);
+	tn_arena_reset(a.get());
+	EXPECT_TRUE(tn_arena_verify(a.get()));
+	char *p = static_cast<char *>(tn_arena_alloc(a.get(), mib, 16));
+	ASSERT_TRUE(p != nullptr && books.holds(p, mib));
+	EXPECT_GE(stats_of(a.get()).live_bytes, mib);
+}
+
 TEST(arena, rewind_to_a_mark_inside_a_block_that_grew) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
