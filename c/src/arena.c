@@ -450,13 +450,18 @@ static void close_tail(tn_arena *a, tn_arena_chunk *chunk) {
 	a->limit = end;
 }
 
+static void give_up(char *begin, const char *end) {
+	tn_permit(begin, (size_t)(end - begin));
+	tn_wipe(begin, (size_t)(end - begin));
+}
+
 static void wipe_since(tn_arena *a, const tn_checkpoint *to) {
 	if (TN_MODE == TN_MODE_RELEASE || a->current == NULL)
 		return;
 	for (tn_arena_chunk *c = a->current; c != to->chunk; c = c->previous)
-		tn_wipe(c->begin, (size_t)(end_of_use(a, c) - c->begin));
+		give_up(c->begin, end_of_use(a, c));
 	if (to->chunk != NULL)
-		tn_wipe(to->cursor, (size_t)(end_of_use(a, to->chunk) - to->cursor));
+		give_up(to->cursor, end_of_use(a, to->chunk));
 }
 
 void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
@@ -487,6 +492,7 @@ void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 		close_tail(a, to.chunk);
 		tn_forbid(a->cursor, (size_t)(a->limit - a->cursor));
 	}
+	note_restart(a);
 	tn_leave(&a->busy);
 }
 
@@ -693,6 +699,10 @@ bool tn_arena_verify(const tn_arena *a) {
 		taken += c->bytes;
 		large += (size_t)(c->used - c->begin);
 	}
+	bool none = a->cursor == NULL && a->limit == NULL && a->restart == NULL;
+	arena_require(a, a->current != NULL || none, "a cursor without a chunk");
+	arena_require(a, a->restart == NULL || (a->restart == a->first->begin && a->current == a->first),
+		"a reset would not end at the first address");
 	arena_require(a, behind, "the current chunk is not in the chain");
 	arena_require(
 		a, a->current == NULL || a->limit == a->current->limit, "the limit is not the current chunk's");
@@ -828,7 +838,7 @@ tn_arena *tn_arena_create(const tn_arena_options *options) {
 /* The buffer is the caller's again. */
 static void leave_buffer(tn_arena *a) {
 	tn_permit(a->buffer.begin, (size_t)(a->buffer.limit - a->buffer.begin));
-	tn_wipe(a->buffer.begin, (size_t)(a->buffer.used - a->buffer.begin));
+	give_up(a->buffer.begin, a->buffer.used);
 }
 
 static void end_arena(tn_arena *a, const char *operation) {

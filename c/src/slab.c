@@ -446,7 +446,9 @@ static size_t slots_to_keep(const slab *s) {
 		return now;
 	if (s->retain_chunks != 0)
 		return now + s->retain_chunks * s->plain.count;
-	return s->window_peak > s->earlier_peak ? s->window_peak : s->earlier_peak;
+	/* Peaks are seen only when a magazine is refilled. */
+	size_t unseen = 2 * s->magazine_slots;
+	return (s->window_peak > s->earlier_peak ? s->window_peak : s->earlier_peak) + unseen;
 }
 
 /* Called when a magazine has been listed. Looking costs a walk over the free slots, so it is done at
@@ -455,7 +457,7 @@ static size_t slots_to_keep(const slab *s) {
 static void return_surplus(slab *s) {
 	s->freed += s->magazine_slots;
 	s->window_freed += s->magazine_slots;
-	size_t keep = slots_to_keep(s) + 2 * s->magazine_slots;
+	size_t keep = slots_to_keep(s);
 	if (s->freed >= free_slots(s) / 2 && s->carved > keep && (s->carved - keep) / s->plain.count > 0)
 		return_empty(s, (s->carved - keep) / s->plain.count, "flush");
 	if (s->window_freed >= s->carved) {

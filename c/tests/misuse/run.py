@@ -85,7 +85,7 @@ def matches(line, promised, said, program, source):
 def sanitizer_saw(end, stderr, sanitizer):
     """Under ASan the first access that debug would see is reported by ASan itself."""
     return sanitizer == "address" and end != "EXIT" and re.search(
-        r"ERROR: AddressSanitizer: (use-after-poison|SEGV|heap-use-after-free)", stderr)
+        r"ERROR: AddressSanitizer: (use-after-poison|unknown-crash|SEGV|heap-use-after-free)", stderr)
 
 
 def complaint(program, source, arguments, promise, sanitizer):
