@@ -67,8 +67,8 @@ TN_API tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options 
 	TN_SYMBOL(tn_slab_create);
 
 /* Not API: the parts of alloc and free that change magazines, carve and check. */
-TN_RARE TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
-TN_RARE TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
+TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
+TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 
 /* Takes a slot: the one freed last, else a fresh one.
  *

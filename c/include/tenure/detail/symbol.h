@@ -44,14 +44,6 @@
 #define TN_PRINTF(text, first)
 #endif
 
-/* Called rarely in release, and with every call in the other modes, where it must not be optimised for
- * size. */
-#if TN_MODE == TN_MODE_RELEASE
-#define TN_RARE TN_COLD
-#else
-#define TN_RARE
-#endif
-
 #if defined(__GNUC__) && !defined(__clang__)
 #define TN_RELEASED_BY(function, position) __attribute__((malloc(function, position)))
 #else
