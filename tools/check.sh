@@ -33,7 +33,8 @@ plain() {
 check_valgrind() {
 	plain || return
 	local failed=0 program log=$build/valgrind.log
-	for program in "$build"/test/c/tests/{release,hardened,debug}.test_{arena,arena_blocks,slab,base}; do
+	local tests=$build/test/c/tests
+	for program in "$tests"/{release,hardened,debug}.test_{arena,arena_blocks,slab,base}; do
 		echo "valgrind $program"
 		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" \
 			--gtest_brief=1 --gtest_filter=-arena.reserve_gives_back_above_retain_bytes_at_reset \
