@@ -489,10 +489,12 @@ TEST(slab, retain_chunks_bounds_the_empty_chunks) {
 	if (debug_mode) {
 		EXPECT_LE(none, five);
 	} else {
-		// Slots in the two magazines in hand are not looked at.
-		EXPECT_LE(none, 5u);
+		// Half as many again, 1022 slots in two magazines of 546 to a chunk, what was in use when it was
+		// decided (up to 600 slots), and a chunk that is partly free.
+		size_t in_hand = (1022 + 600) / 546;
+		EXPECT_LE(none, in_hand + 2);
 		EXPECT_GE(five, 5u);
-		EXPECT_LE(five, 10u);
+		EXPECT_LE(five, 5 + 3 + in_hand + 2);
 	}
 	EXPECT_GE(many, 100u) << "fewer chunks than may stay: all of them stay";
 }

@@ -25,8 +25,9 @@ typedef struct tn_slab_options {
 	size_t limit_bytes;   /* the most that is ever taken from the source, the slab's own record (4 to
 	                         12 KiB) included; default none */
 	size_t retain_chunks; /* chunks with no live slot that stay; default what recent use needs; TN_NONE:
-	                         none. Decided when a magazine fills, at most once for every so many
-	                         frees as slots are free, and at trim (which keeps none) */
+	                         none. Decided when a magazine fills, at most once for half as many frees
+	                         as slots are free: in between, half as many chunks again and two
+	                         magazines' worth (up to 1,022 slots) may be there. Trim keeps none. */
 	/* Builds a slot once, when it is carved, and takes it apart when its chunk goes back, at reset and
 	 * at destroy. In between the built state survives free and the next alloc. `init` returns whether
 	 * it could; if not, alloc returns NULL and the slot stays as it was. Neither may call the slab. */
