@@ -489,8 +489,8 @@ TEST(slab, retain_chunks_bounds_the_empty_chunks) {
 	if (debug_mode) {
 		EXPECT_LE(none, five);
 	} else {
-		// Half as many again, 1022 slots in two magazines of 546 to a chunk, what was in use when it was
-		// decided (up to 600 slots), and a chunk that is partly free.
+		// Half as many again; at 546 slots a chunk, 1022 slots in two magazines and what was in use
+		// when it was decided (up to 600); and a chunk that is partly free.
 		size_t in_hand = (1022 + 600) / 546;
 		EXPECT_LE(none, in_hand + 2);
 		EXPECT_GE(five, 5u);
