@@ -275,6 +275,10 @@ void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
 static bool is_last(const tn_arena *a, const char *p, size_t size) {
 	if (TN_MODE == TN_MODE_DEBUG && a->newest != (const block_record *)(const void *)p - 1)
 		return false;
+	/* Not a block of another chunk that ends where this one begins. */
+	if (a->current == NULL || (uintptr_t)p < (uintptr_t)a->current->begin ||
+		(uintptr_t)p >= (uintptr_t)a->cursor)
+		return false;
 	size_t whole = least(size) + TRAIL_BYTES;
 	return a->cursor == p + tn_round_up(whole, 8) || a->cursor == p + tn_round_up(whole, 16);
 }
@@ -431,9 +435,11 @@ static void restore_sizes(tn_arena *a, const tn_checkpoint *to) {
 	a->newest = to->newest;
 	shrink_record(a->newest, to->newest_size);
 	tn_arena_chunk *large = a->large;
-	if (large == NULL || large->used <= to->large_used)
+	if (large == NULL)
 		return;
 	shrink_record(large_record(large), to->large_size);
+	if (large->used <= to->large_used)
+		return;
 	a->large_bytes -= (size_t)(large->used - to->large_used);
 	large->used = to->large_used;
 }
@@ -444,6 +450,8 @@ static void close_tail(tn_arena *a, tn_arena_chunk *chunk) {
 	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 || a->source.acquire != NULL)
 		return;
 	char *end = (char *)chunk + tn_round_up((size_t)(a->cursor - (char *)chunk), TN_OS_PAGE);
+	if (end < chunk->limit)
+		tn_permit(end, (size_t)(chunk->limit - end));
 	if (end >= chunk->limit || !tn_os_protect(end, (size_t)(chunk->limit - end)))
 		return;
 	chunk->limit = end;
@@ -573,6 +581,11 @@ static void renew_chunks(tn_arena *a) {
 	make_current(a, NULL, NULL);
 }
 
+static void keep_range(tn_arena *a, size_t keep) {
+	if (keep < a->first->bytes)
+		shrink_range(a, keep + HEAD_BYTES);
+}
+
 void tn_arena_reset_slow(tn_arena *a) {
 	arena_enter(a, "reset");
 	check_blocks(a, NULL, "reset");
@@ -584,7 +597,7 @@ void tn_arena_reset_slow(tn_arena *a) {
 		if (TN_MODE == TN_MODE_DEBUG)
 			renew_chunks(a);
 		else if (a->reserve_bytes != 0)
-			shrink_range(a, bytes_to_keep(a, used_range) + HEAD_BYTES);
+			keep_range(a, bytes_to_keep(a, used_range));
 		else
 			turn_chain(a, bytes_to_keep(a, used));
 	}
@@ -594,9 +607,11 @@ void tn_arena_reset_slow(tn_arena *a) {
 	tn_leave(&a->busy);
 }
 
-/* Whether no block is in the chain and its first chunk is nobody's home. */
+/* Whether no block is in the chain, no checkpoint in its first chunk, and that is nobody's home. */
 static bool is_idle(const tn_arena *a) {
-	bool empty = a->current == NULL || (a->current == a->first && a->cursor == a->first->begin);
+	bool unused =
+		a->depth == 0 && a->current == a->first && a->first != NULL && a->cursor == a->first->begin;
+	bool empty = a->current == NULL || unused;
 	return empty && a->first != NULL && a->first->bytes != 0 && a->first != a->home;
 }
 

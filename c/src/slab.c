@@ -128,7 +128,7 @@ static void check_magazine(const slab *s, uintptr_t magazine) {
 		return;
 	void **slots = slots_of(magazine);
 	uintptr_t known = base_of(s, slots[0]);
-	check_slots(s, slots, 1, 0);
+	check_slots(s, slots, 1, NO_BASE);
 	for (size_t i = 0; i < s->magazine_slots; i += RUN) {
 		size_t count = s->magazine_slots - i < RUN ? s->magazine_slots - i : RUN;
 		uintptr_t differences = 0;
@@ -237,7 +237,7 @@ static void release_chunk(slab *s, chunk *c) {
 	if (TN_MODE != TN_MODE_RELEASE)
 		tn_wipe(base, c->carved_bytes);
 	tn_pages_set_owner(base, NULL);
-	s->known_base = 0;
+	s->known_base = NO_BASE;
 	s->chunk_count--;
 	s->taken_bytes -= s->chunk_bytes;
 	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
@@ -444,6 +444,8 @@ static size_t slots_to_keep(const slab *s) {
 	size_t now = in_use(s);
 	if (s->retain_chunks == TN_NONE)
 		return now;
+	if (s->retain_chunks >= s->chunk_count)
+		return SIZE_MAX;
 	if (s->retain_chunks != 0)
 		return now + s->retain_chunks * s->plain.count;
 	/* Peaks are seen only when a magazine is refilled. */
@@ -831,6 +833,7 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 	if (!slab_options_valid(size, align, o))
 		return errno = EINVAL, NULL;
 	slab draft = {.state = TN_ALIVE,
+		.known_base = NO_BASE,
 		.slot_size = tn_round_up(size, align),
 		.init = o->init,
 		.fini = o->fini,

@@ -17,6 +17,7 @@ enum {
 	MAGAZINE_WORDS_MIN = 8,
 	MAGAZINE_WORDS_MAX = 512,
 	WORD_BITS = 64,
+	NO_BASE = 1, /* not the base of any pointer */
 };
 #define WORD sizeof(void *)
 #define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
@@ -52,7 +53,7 @@ typedef struct slab {
 	tn_slab hot;
 	/* Beside it what hardened reads and writes with every call. */
 	uintptr_t busy;
-	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or 0 */
+	uintptr_t known_base; /* hardened and debug: the chunk that was looked up last, or NO_BASE */
 	size_t chunk_bytes;
 	size_t head_offset;
 	size_t slot_size;

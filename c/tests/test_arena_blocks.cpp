@@ -569,4 +569,58 @@ TEST(arena, stale_and_foreign_checkpoints) {
 	EXPECT_DEATH(rewind_with_a_mark_of_another(), "arena");
 }
 
+// What a review found.
+
+TEST(arena, a_trim_leaves_the_chunk_of_a_checkpoint) {
+	tn_arena a;
+	ASSERT_TRUE(tn_arena_init(&a, nullptr));
+	ASSERT_NE(tn_arena_alloc(&a, 100, 0), nullptr);
+	tn_arena_reset(&a);
+	tn_checkpoint mark = tn_arena_mark(&a);
+	tn_arena_trim(&a);
+	tn_arena_rewind(&a, mark);
+	EXPECT_TRUE(tn_arena_verify(&a));
+	tn_arena_deinit(&a);
+}
+
+TEST(arena, retaining_nearly_everything_of_a_range) {
+	tn_arena_options options = {};
+	options.reserve_bytes = 1 << 20;
+	options.retain_bytes = SIZE_MAX - 100;
+	tn_arena *a = tn_arena_create(&options);
+	ASSERT_NE(a, nullptr);
+	ASSERT_NE(tn_arena_alloc(a, 100, 0), nullptr);
+	tn_arena_reset(a);
+	EXPECT_NE(tn_arena_alloc(a, 100, 0), nullptr);
+	EXPECT_TRUE(tn_arena_verify(a));
+	tn_arena_destroy(a);
+}
+
+// A chunk that ends where the caller's buffer begins.
+alignas(4096) char neighbours[8192 + 4096];
+
+void *first_neighbour(void *, size_t size, size_t) {
+	return size == 8192 ? neighbours : nullptr;
+}
+
+void keep_neighbour(void *, void *, size_t) {}
+
+TEST(arena, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
+	tn_source source = {first_neighbour, keep_neighbour, nullptr};
+	tn_arena_options options = {};
+	options.buffer = neighbours + 8192;
+	options.buffer_bytes = 4096;
+	options.chunk_bytes = 4096;
+	options.source = &source;
+	tn_arena a;
+	ASSERT_TRUE(tn_arena_init(&a, &options));
+	size_t size = 8192 - 48 - (TN_MODE == TN_MODE_DEBUG ? 64 : 0);
+	void *p = tn_arena_alloc(&a, size, 16);
+	ASSERT_NE(p, nullptr);
+	ASSERT_TRUE(tn_arena_resize(&a, p, size, 100));
+	EXPECT_EQ(static_cast<char *>(tn_arena_alloc(&a, 64, 16)) >= neighbours + 8192, true);
+	EXPECT_TRUE(tn_arena_verify(&a));
+	tn_arena_deinit(&a);
+}
+
 } // namespace

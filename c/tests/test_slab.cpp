@@ -856,4 +856,10 @@ TEST(slab, many_slabs_at_once) {
 		EXPECT_EQ(tn_slab_in_use(s.get()), 1u);
 }
 
+TEST(slab, retaining_more_chunks_than_there_can_be_keeps_all) {
+	ledger books;
+	size_t many = chunks_kept(1000, 60000, books);
+	EXPECT_EQ(chunks_kept(SIZE_MAX - 1, 60000, books), many);
+}
+
 } // namespace

@@ -149,7 +149,8 @@ TN_INLINE void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
 	char *p = a->cursor;
 	/* One test for a cursor out of alignment and for an alignment that is no power of two. */
 	size_t skew = ((uintptr_t)p | align) & (align - 1);
-	if (TN_UNLIKELY(tn_hook_checked() || skew != 0 || needed > (size_t)(a->limit - p)))
+	bool checked = tn_hook_checked() || align > TN_ALIGN_MAX;
+	if (TN_UNLIKELY(checked || skew != 0 || needed > (size_t)(a->limit - p)))
 		return tn_arena_alloc_slow(a, size, align);
 	/* Cannot wrap or pass the limit: with p on the grain, limit - p is a multiple of it. */
 	a->cursor = p + ((needed + grain) & ~grain);
