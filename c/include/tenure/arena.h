@@ -237,7 +237,7 @@ TN_INLINE void tn_arena_reset(tn_arena *a) {
 	a->resets++;
 }
 
-/* Gives back the chunks that no live block is in.
+/* Gives back the chunks that no live block and no valid checkpoint is in.
  *
  * returns  bytes given back
  * threads  one at a time

@@ -165,7 +165,7 @@ TN_API void tn_slab_each(tn_slab *s, void (*visit)(void *slot, void *ctx), void 
 /* Fills `stats` with the figures of this moment.
  *
  * threads  one at a time
- * cost     O(free slots) */
+ * cost     O(carved slots) */
 TN_API void tn_slab_stats(const tn_slab *s, tn_stats *stats) TN_SYMBOL(tn_slab_stats);
 
 /* Walks every chunk and magazine; panics at a pointer that is not a slot of this slab, at one that is
