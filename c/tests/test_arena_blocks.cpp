@@ -623,4 +623,18 @@ TEST(arena, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
 	tn_arena_deinit(&a);
 }
 
+alignas(1 << 21) char aligned_buffer[4096];
+
+TEST(arena, an_alignment_too_large_is_refused_where_the_cursor_has_it) {
+	tn_arena_options options = {};
+	options.buffer = aligned_buffer;
+	options.buffer_bytes = sizeof aligned_buffer;
+	tn_arena a;
+	ASSERT_TRUE(tn_arena_init(&a, &options));
+	errno = 0;
+	EXPECT_EQ(tn_arena_alloc(&a, 16, size_t{1} << 21), nullptr);
+	EXPECT_EQ(errno, EINVAL);
+	tn_arena_deinit(&a);
+}
+
 } // namespace
