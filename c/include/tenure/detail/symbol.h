@@ -28,6 +28,7 @@
 #define TN_COLD __attribute__((noinline, cold))
 #define TN_INLINE static inline __attribute__((always_inline))
 #define TN_USED __attribute__((used))
+#define TN_THREAD __thread
 #if defined(__MINGW32__) && !defined(__clang__)
 #define TN_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
 #else
@@ -42,6 +43,19 @@
 #define TN_INLINE static inline
 #define TN_USED
 #define TN_PRINTF(text, first)
+#ifdef __cplusplus
+#define TN_THREAD thread_local
+#else
+#define TN_THREAD _Thread_local
+#endif
+#endif
+
+/* One load instead of a call, also from a library that is opened at run time: what Tenure keeps per
+ * thread is small enough for the room that glibc's loader leaves for that. Other loaders refuse. */
+#if defined(__GLIBC__) && defined(__GNUC__)
+#define TN_THREAD_NEAR __attribute__((tls_model("initial-exec")))
+#else
+#define TN_THREAD_NEAR
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,0 +1,132 @@
+/* tenure/pool.h: objects that are costly to build and come back used.
+ *
+ * A pool hands out built objects and takes them back with their buffers, from any thread to any thread:
+ * what one thread puts, another may get. Idle objects wait in magazines, as free slots do in a shared
+ * slab. They are bounded, and what nobody has needed for two windows of decay_ms is taken apart. Nothing
+ * in a pool vanishes otherwise, and nothing runs in the background: the clock is read where magazines
+ * are exchanged, and in trim. */
+#ifndef TENURE_POOL_H
+#define TENURE_POOL_H
+
+#include "base.h"
+#include "detail/hooks.h"
+#include "detail/local.h"
+#include "stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Callbacks run on the thread that calls the pool, with no lock held; they may use other pools, not this
+ * one. 0 takes the default. */
+typedef struct tn_pool_options {
+	const char *name; /* shown in statistics and panics; default "pool" */
+	/* Builds an object in `size` uninitialised bytes, when a get finds none idle; returns whether it
+	 * could. Default: the bytes are zeroed. */
+	bool (*init)(void *object, void *ctx);
+	/* Makes a used object fit for its next user; runs in put. Default: as it was put. */
+	void (*reset)(void *object, void *ctx);
+	/* Takes an object apart; runs for an idle one that goes, and for every object at destroy. */
+	void (*fini)(void *object, void *ctx);
+	/* Bytes that an idle object holds beside its own `size`. Default: none. */
+	size_t (*size_of)(const void *object, void *ctx);
+	void *ctx;
+	size_t max_idle_objects; /* the most that stay idle in the process, see below; default: as many as
+	                            max_idle_bytes allows; TN_NONE: none */
+	size_t max_idle_bytes;   /* the same in bytes, `size` and size_of together; default 64 MiB; TN_NONE:
+	                            none */
+	size_t decay_ms;         /* a window, milliseconds; default 1000; TN_NONE: idle objects stay until
+	                            trim */
+} tn_pool_options;
+
+/* The bound on idle objects is enforced where magazines are exchanged: threads may hold idle objects
+ * beyond it in their two magazines, each at most a sixteenth of max_idle_objects and of what fits
+ * max_idle_bytes by `size`, at least 1 and at most 64 objects. */
+
+/* Private, the part that the inlined paths read; the rest lies behind it. */
+typedef struct tn_pool {
+	uint64_t key;
+	void (*reset)(void *object, void *ctx);
+	void *ctx;
+} tn_pool;
+
+/* Ends the pool and takes every object apart, also those that were not put back: these are no error,
+ * and debug lists them by the site that got them.
+ *
+ * p        from tn_pool_create; NULL is a no-op
+ * threads  any, when no other call on this pool is under way or follows
+ * cost     O(objects) */
+TN_API void tn_pool_destroy(tn_pool *p) TN_SYMBOL(tn_pool_destroy);
+
+/* Makes a pool of objects of `size` bytes, with none in it.
+ *
+ * size     bytes, at least 1; rounded up to a multiple of align
+ * align    bytes, a power of two up to TN_ALIGN_MAX; 0 means 16
+ * options  NULL for the defaults; read during the call only
+ * fails    EINVAL for size 0, a bad alignment, or a size that no chunk can hold; ENOMEM
+ * threads  any
+ * cites    Bonwick 1994, "The slab allocator" (objects that stay built) */
+TN_RELEASED_BY(tn_pool_destroy, 1)
+TN_API tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options)
+	TN_SYMBOL(tn_pool_create);
+
+/* Not API: the parts of get and put that exchange magazines, build, bound and check. */
+TN_API void *tn_pool_get_slow(tn_pool *p) TN_SYMBOL(tn_pool_get_slow);
+TN_API void tn_pool_put_slow(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_slow);
+TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_full);
+
+/* Takes an object: the one that this thread put last, else one that others put, else a new one.
+ *
+ * returns  a built object, as `init` or `reset` left it
+ * fails    NULL with ENOMEM when there is no memory for a new one or `init` fails; nothing is lost then
+ * threads  any
+ * cost     a handful of instructions inlined while this thread has idle objects */
+TN_INLINE void *tn_pool_get(tn_pool *p) {
+	tn_local *l = tn_local_near(p->key);
+	void *object;
+	if (TN_UNLIKELY(tn_hook_checked() || l == NULL || (object = tn_local_pop(l)) == NULL))
+		return tn_pool_get_slow(p);
+	return object;
+}
+
+/* Gives an object back for the next user, in whatever thread.
+ *
+ * object   from tn_pool_get of this pool; NULL is a no-op
+ * threads  any
+ * cost     as get, and what `reset` costs */
+TN_INLINE void tn_pool_put(tn_pool *p, void *object) {
+	tn_local *l = tn_local_near(p->key);
+	if (TN_UNLIKELY(tn_hook_checked() || object == NULL || l == NULL)) {
+		tn_pool_put_slow(p, object);
+		return;
+	}
+	if (p->reset != NULL)
+		p->reset(object, p->ctx);
+	if (TN_UNLIKELY(!tn_local_push(l, object)))
+		tn_pool_put_full(p, object);
+}
+
+/* Gives this thread's idle objects to the depot, for others. A thread that ends does so by itself.
+ *
+ * threads  any */
+TN_API void tn_pool_flush(tn_pool *p) TN_SYMBOL(tn_pool_flush);
+
+/* Takes every idle object apart that is in the depot or this thread's, gives their memory back, and asks
+ * every other thread to flush when it next meets a slow path.
+ *
+ * returns  bytes given back to the source
+ * threads  any
+ * cost     O(idle objects) */
+TN_API size_t tn_pool_trim(tn_pool *p) TN_SYMBOL(tn_pool_trim);
+
+/* Fills `stats` with the figures of this moment: live is what is out, cached what is idle. Exact while
+ * no other thread gets or puts.
+ *
+ * threads  any
+ * cost     O(chunks + threads that use the pool) */
+TN_API void tn_pool_stats(const tn_pool *p, tn_stats *stats) TN_SYMBOL(tn_pool_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
