@@ -29,8 +29,28 @@ void tn_os_huge(void *p, size_t size);
 void tn_os_lock(void);
 void tn_os_unlock(void);
 
+/* Who wants to know that a thread ends; one callback for each. */
+enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_COUNT };
 /* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
-bool tn_os_on_thread_exit(void (*at_exit)(void));
+bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
+/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set per process. */
+void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+/* Sleeps until woken, or not, while `*word` is `value`; the caller looks again. Wakes one such sleeper. */
+void tn_os_wait(const void *word, uint32_t value);
+void tn_os_wake(const void *word);
+/* Lets another thread run. */
+void tn_os_yield(void);
+/* Tells the processor that this is a loop that waits. */
+static inline void tn_os_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+/* A clock that never goes back, from some moment on. */
+uint64_t tn_os_milliseconds(void);
 /* The calling thread's number, as the system's tools show it; never 0. */
 uintptr_t tn_os_thread(void);
 

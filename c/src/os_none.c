@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* malloc's own pointer stands in the word before the aligned block. */
 void *tn_os_reserve(size_t size, size_t align) {
@@ -52,9 +53,28 @@ void tn_os_lock(void) {
 void tn_os_unlock(void) {
 }
 
-bool tn_os_on_thread_exit(void (*at_exit)(void)) {
-	(void)at_exit;
+bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
+	(void)which, (void)at_exit;
 	return true;
+}
+
+void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+	(void)before, (void)in_parent, (void)in_child;
+}
+
+void tn_os_wait(const void *word, uint32_t value) {
+	(void)word, (void)value;
+}
+
+void tn_os_wake(const void *word) {
+	(void)word;
+}
+
+void tn_os_yield(void) {
+}
+
+uint64_t tn_os_milliseconds(void) {
+	return (uint64_t)time(NULL) * 1000;
 }
 
 uintptr_t tn_os_thread(void) {

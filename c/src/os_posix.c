@@ -5,9 +5,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#endif
 
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
@@ -63,19 +69,50 @@ void tn_os_huge(void *p, size_t size) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-static _Thread_local uintptr_t thread_number;
+typedef struct fork_hook {
+	void (*before)(void), (*in_parent)(void), (*in_child)(void);
+} fork_hook;
+static fork_hook hook_set, hook_run; /* under the lock; the second is the one whose `before` ran */
 
-static void after_fork_in_child(void) {
-	thread_number = 0;
-	pthread_mutex_init(&lock, NULL);
-}
+static _Thread_local uintptr_t thread_number;
 
 static void lock_raw(void) {
 	pthread_mutex_lock(&lock);
 }
 
+/* The hook's locks come before this one, and its callbacks may need it. */
+static void before_fork(void) {
+	lock_raw();
+	fork_hook hook = hook_set;
+	tn_os_unlock();
+	if (hook.before != NULL)
+		hook.before();
+	lock_raw();
+	hook_run = hook;
+}
+
+static void after_fork_in_parent(void) {
+	fork_hook hook = hook_run;
+	tn_os_unlock();
+	if (hook.in_parent != NULL)
+		hook.in_parent();
+}
+
+static void after_fork_in_child(void) {
+	thread_number = 0;
+	pthread_mutex_init(&lock, NULL);
+	if (hook_run.in_child != NULL)
+		hook_run.in_child();
+}
+
 static void register_fork(void) {
-	pthread_atfork(lock_raw, tn_os_unlock, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+	tn_os_lock();
+	hook_set = (fork_hook){before, in_parent, in_child};
+	tn_os_unlock();
 }
 
 void tn_os_lock(void) {
@@ -87,21 +124,51 @@ void tn_os_unlock(void) {
 	pthread_mutex_unlock(&lock);
 }
 
-static pthread_key_t exit_key;
+static pthread_key_t exit_keys[TN_EXIT_COUNT];
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-static bool exit_key_made;
+static bool exit_keys_made = true;
 
 static void call_at_exit(void *at_exit) {
 	((void (*)(void))at_exit)();
 }
 
-static void make_exit_key(void) {
-	exit_key_made = pthread_key_create(&exit_key, call_at_exit) == 0;
+static void make_exit_keys(void) {
+	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
+		exit_keys_made = exit_keys_made && pthread_key_create(&exit_keys[i], call_at_exit) == 0;
 }
 
-bool tn_os_on_thread_exit(void (*at_exit)(void)) {
-	pthread_once(&exit_once, make_exit_key);
-	return exit_key_made && pthread_setspecific(exit_key, (void *)at_exit) == 0;
+bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
+	pthread_once(&exit_once, make_exit_keys);
+	return exit_keys_made && pthread_setspecific(exit_keys[which], (void *)at_exit) == 0;
+}
+
+#ifdef __linux__
+void tn_os_wait(const void *word, uint32_t value) {
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+void tn_os_wake(const void *word) {
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+#else
+void tn_os_wait(const void *word, uint32_t value) {
+	(void)word, (void)value;
+	sched_yield();
+}
+
+void tn_os_wake(const void *word) {
+	(void)word;
+}
+#endif
+
+void tn_os_yield(void) {
+	sched_yield();
+}
+
+uint64_t tn_os_milliseconds(void) {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 uintptr_t tn_os_thread(void) {

@@ -67,22 +67,47 @@ void tn_os_unlock(void) {
 }
 
 static INIT_ONCE exit_once = INIT_ONCE_STATIC_INIT;
-static DWORD exit_index = FLS_OUT_OF_INDEXES;
+static DWORD exit_indexes[TN_EXIT_COUNT];
 
 static void WINAPI call_at_exit(void *at_exit) {
 	if (at_exit != NULL)
 		((void (*)(void))at_exit)();
 }
 
-static BOOL CALLBACK make_exit_index(INIT_ONCE *once, void *parameter, void **context) {
+static BOOL CALLBACK make_exit_indexes(INIT_ONCE *once, void *parameter, void **context) {
 	(void)once, (void)parameter, (void)context;
-	exit_index = FlsAlloc(call_at_exit);
+	for (int i = 0; i < TN_EXIT_COUNT; i++)
+		exit_indexes[i] = FlsAlloc(call_at_exit);
 	return TRUE;
 }
 
-bool tn_os_on_thread_exit(void (*at_exit)(void)) {
-	InitOnceExecuteOnce(&exit_once, make_exit_index, NULL, NULL);
-	return exit_index != FLS_OUT_OF_INDEXES && FlsSetValue(exit_index, (void *)at_exit);
+bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
+	InitOnceExecuteOnce(&exit_once, make_exit_indexes, NULL, NULL);
+	return exit_indexes[which] != FLS_OUT_OF_INDEXES &&
+		FlsSetValue(exit_indexes[which], (void *)at_exit);
+}
+
+/* There is no fork. */
+void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+	(void)before, (void)in_parent, (void)in_child;
+}
+
+/* Without WaitOnAddress, which would be one more library to link. */
+void tn_os_wait(const void *word, uint32_t value) {
+	(void)word, (void)value;
+	Sleep(0);
+}
+
+void tn_os_wake(const void *word) {
+	(void)word;
+}
+
+void tn_os_yield(void) {
+	SwitchToThread();
+}
+
+uint64_t tn_os_milliseconds(void) {
+	return GetTickCount64();
 }
 
 uintptr_t tn_os_thread(void) {

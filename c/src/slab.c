@@ -31,6 +31,7 @@
 #include <stdatomic.h>
 
 #include "slots.h"
+#include "wrapped_slab.h"
 
 enum {
 	EXTRA_MAGAZINES = 2,
@@ -39,7 +40,6 @@ enum {
 	 * after a store to the slot would wait for that store. */
 	ALIAS_GAP = 1600,
 };
-#define SLAB_CHUNK_BYTES ((size_t)64 << 10)
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
 #define GUARDED_BYTES_MAX ((size_t)64 << 20)	 /* debug: per process, slots with pages of their own */
 
@@ -49,7 +49,7 @@ static slab *slab_enter(tn_slab *hot, const char *operation) {
 	slab *s = (slab *)hot;
 	if (TN_MODE != TN_MODE_RELEASE && s->state != TN_ALIVE)
 		tn_panic("slab", NULL, "%s: %p is not a live slab", operation, (void *)s);
-	tn_enter(&s->busy, "slab", s->name, operation);
+	tn_enter(&s->busy, s->kind, s->name, operation);
 	return s;
 }
 
@@ -162,7 +162,7 @@ static void each_free(const slab *s, void (*visit)(const slab *s, void *slot, co
 static void mark_free(const slab *s, void *slot, const char *operation) {
 	chunk *c = slot_chunk(s, slot, operation);
 	if (get_bit(c, bit_of(s, c, slot)))
-		tn_panic("slab", s->name, "%s: %p is free twice", operation, slot);
+		tn_panic(s->kind, s->name, "%s: %p is free twice", operation, slot);
 	flip_bit(c, bit_of(s, c, slot));
 }
 
@@ -170,7 +170,7 @@ static void mark_free(const slab *s, void *slot, const char *operation) {
 static void expect_free(const slab *s, void *slot, const char *operation) {
 	const chunk *c = slot_chunk(s, slot, operation);
 	if (get_bit(c, bit_of(s, c, slot)))
-		tn_panic("slab", s->name, "%s: %p is both free and live", operation, slot);
+		tn_panic(s->kind, s->name, "%s: %p is both free and live", operation, slot);
 }
 
 static void count_free(const slab *s, void *slot, const char *operation) {
@@ -494,7 +494,7 @@ static TN_COLD void rotate(slab *s) {
 	check_magazine(s, s->previous);
 	uintptr_t magazine = pop_magazine(&s->empty);
 	if (TN_UNLIKELY(magazine == 0))
-		tn_panic("slab", s->name, "free: more slots were freed than handed out");
+		tn_panic(s->kind, s->name, "free: more slots were freed than handed out");
 	push_magazine(&s->full, s->previous);
 	s->full_count++;
 	s->previous = filled;
@@ -586,37 +586,21 @@ TN_INLINE void *alloc_checked(slab *s, const void *site) {
 	size_t number;
 	chunk *c = checked_chunk(s, p, &number, "alloc");
 	if (TN_UNLIKELY(get_bit(c, number)))
-		tn_panic("slab", s->name, "alloc: %p is both free and live", p);
+		tn_panic(s->kind, s->name, "alloc: %p is both free and live", p);
 	flip_bit(c, number);
 	if (TN_MODE == TN_MODE_DEBUG)
 		dress(s, c, index_of(s, c, p), site);
 	return p;
 }
 
-/* Refuses to free what has no live bit: not the start of a slot, or free already. */
-static TN_COLD _Noreturn void panic_not_live(const slab *s, const void *p) {
-	const chunk *c = slot_chunk(s, p, "free");
+/* Refuses what has no live bit: not the start of a slot, or free already. */
+static TN_COLD _Noreturn void panic_not_live(const slab *s, const void *p, const char *operation) {
+	const chunk *c = slot_chunk(s, p, operation);
 	if (TN_MODE != TN_MODE_DEBUG)
-		tn_panic("slab", s->name, "free: %p is free already", p);
+		tn_panic(s->kind, s->name, "%s: %p is free already", operation, p);
 	const slot_record *r = record_at(s, c, index_of(s, c, p));
-	tn_panic("slab", s->name, "free: %p is free already, allocated at %s, freed at %s", p,
+	tn_panic(s->kind, s->name, "%s: %p is free already, allocated at %s, freed at %s", operation, p,
 		tn_site(r->alloc_site).text, tn_site(r->free_site).text);
-}
-
-/* A small slot is wiped in a few stores; a call of memset would cost more than all of the checks. */
-TN_INLINE void wipe_slot(void *p, size_t size) {
-	enum { SMALL = 128 };
-	typedef struct two_words {
-		uint64_t low, high;
-	} two_words;
-	if (TN_MODE != TN_MODE_HARDENED || size > SMALL || size % sizeof(two_words) != 0) {
-		tn_wipe(p, size);
-		return;
-	}
-	for (two_words *words = p, *end = words + size / sizeof *words; words < end; words++) {
-		*words = (two_words){0, 0};
-		__asm__ volatile("" ::: "memory"); /* or the compiler makes it a memset again */
-	}
 }
 
 TN_INLINE void free_checked(slab *s, void *p, const void *site) {
@@ -627,30 +611,61 @@ TN_INLINE void free_checked(slab *s, void *p, const void *site) {
 	size_t number;
 	chunk *c = checked_chunk(s, p, &number, "free");
 	if (TN_UNLIKELY(!get_bit(c, number)))
-		panic_not_live(s, p);
+		panic_not_live(s, p, "free");
 	flip_bit(c, number);
 	if (TN_MODE == TN_MODE_DEBUG)
 		check_fences(s, c, index_of(s, c, p), "free");
 	if (s->init == NULL)
-		wipe_slot(p, s->slot_size);
+		tn_wipe_slot(p, s->slot_size);
 	if (TN_MODE == TN_MODE_DEBUG)
 		quarantine_slot(s, c, index_of(s, c, p), site);
 	else
 		put_slot(s, p);
 }
 
-void *tn_slab_alloc_slow(tn_slab *hot) {
+void *tn_slab_alloc_for(tn_slab *hot, const void *site) {
 	slab *s = slab_enter(hot, "alloc");
-	void *p = alloc_checked(s, TN_CALLER);
+	void *p = alloc_checked(s, site);
 	tn_leave(&s->busy);
 	return p;
 }
 
-void tn_slab_free_slow(tn_slab *hot, void *p) {
+void tn_slab_free_for(tn_slab *hot, void *p, const void *site) {
 	if (p == NULL)
 		return;
 	slab *s = slab_enter(hot, "free");
-	free_checked(s, p, TN_CALLER);
+	free_checked(s, p, site);
+	tn_leave(&s->busy);
+}
+
+void *tn_slab_alloc_slow(tn_slab *hot) {
+	return tn_slab_alloc_for(hot, TN_CALLER);
+}
+
+void tn_slab_free_slow(tn_slab *hot, void *p) {
+	tn_slab_free_for(hot, p, TN_CALLER);
+}
+
+void tn_slab_set_idle(tn_slab *hot, void *p, bool idle, const char *operation, const void *site) {
+	if (TN_MODE != TN_MODE_DEBUG)
+		return;
+	slab *s = slab_enter(hot, operation);
+	size_t number;
+	chunk *c = checked_chunk(s, p, &number, operation);
+	if (!get_bit(c, number))
+		panic_not_live(s, p, operation);
+	size_t index = index_of(s, c, p);
+	slot_record *r = record_at(s, c, index);
+	if (r->idle == idle)
+		tn_panic(s->kind, s->name, "%s: %p is %s already, got at %s, put at %s", operation, p,
+			idle ? "idle" : "live", tn_site(r->alloc_site).text, tn_site(r->free_site).text);
+	check_fences(s, c, index, operation);
+	r->idle = idle;
+	*(idle ? &r->free_site : &r->alloc_site) = site;
+	if (idle)
+		tn_forbid(p, s->slot_size);
+	else
+		tn_permit(p, s->slot_size);
 	tn_leave(&s->busy);
 }
 
@@ -781,7 +796,7 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 
 static void slab_require(const slab *s, bool holds, const char *what) {
 	if (!holds)
-		tn_panic("slab", s->name, "verify: %s", what);
+		tn_panic(s->kind, s->name, "verify: %s", what);
 }
 
 bool tn_slab_verify(const tn_slab *hot) {
@@ -809,30 +824,12 @@ bool tn_slab_verify(const tn_slab *hot) {
 
 /* ---- create and destroy ---- */
 
-/* As asked for, or the default, less where the limit would leave much of a chunk unused. */
-static size_t first_try_chunk_bytes(const tn_slab_options *o) {
-	if (o->chunk_bytes != 0)
-		return power_of_two(tn_round_up(o->chunk_bytes, TN_OS_PAGE));
-	size_t bytes = SLAB_CHUNK_BYTES;
-	while (o->limit_bytes != 0 && bytes > TN_OS_PAGE && bytes > o->limit_bytes / 8)
-		bytes /= 2;
-	return bytes;
-}
-
-static bool slab_options_valid(size_t size, size_t align, const tn_slab_options *o) {
-	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
-	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && o->chunk_bytes <= CHUNK_BYTES_MAX / 2;
-	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
-	return aligned && sized && source && !(o->fini != NULL && o->init == NULL);
-}
-
-tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
-	static const tn_slab_options defaults;
-	const tn_slab_options *o = options == NULL ? &defaults : options;
+tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
 	align = align == 0 ? 16 : align;
-	if (!slab_options_valid(size, align, o))
+	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL))
 		return errno = EINVAL, NULL;
 	slab draft = {.state = TN_ALIVE,
+		.kind = kind,
 		.known_base = NO_BASE,
 		.slot_size = tn_round_up(size, align),
 		.init = o->init,
@@ -842,10 +839,10 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 		.retain_chunks = o->retain_chunks};
 	if (o->source != NULL)
 		draft.source = *o->source;
-	if (!choose_layout(&draft, align, first_try_chunk_bytes(o)))
+	if (!choose_layout(&draft, align, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
 		return errno = EINVAL, NULL;
 	choose_guarded(&draft, align);
-	tn_copy_name(draft.name, o->name, "slab");
+	tn_copy_name(draft.name, o->name, kind);
 	size_t magazines = EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1) + ALIAS_GAP;
 	draft.own_bytes = tn_round_up(magazines + sizeof(slab), TN_OS_PAGE);
 	draft.taken_bytes = draft.own_bytes;
@@ -860,21 +857,30 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 	return &s->hot;
 }
 
+tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
+	static const tn_slab_options defaults;
+	return tn_slab_make("slab", size, align, options == NULL ? &defaults : options);
+}
+
+static bool is_lost(const slab *s, const chunk *c, size_t index) {
+	return is_live(s, c, index) && !record_at(s, c, index)->idle;
+}
+
 /* Debug: one line for every site that allocated slots which are live now. */
 static void report_live(slab *s) {
 	for (chunk *c = s->chunks; TN_MODE == TN_MODE_DEBUG && c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++) {
-			if (!is_live(s, c, i))
+			if (!is_lost(s, c, i))
 				continue;
 			const void *site = record_at(s, c, i)->alloc_site;
 			size_t count = 0;
 			for (chunk *d = c; d != NULL; d = d->next)
 				for (size_t k = 0; k < d->carved; k++)
-					if (is_live(s, d, k) && record_at(s, d, k)->alloc_site == site) {
+					if (is_lost(s, d, k) && record_at(s, d, k)->alloc_site == site) {
 						flip_bit(d, bit_of(s, d, slot_at(s, d, k)));
 						count++;
 					}
-			tn_report("slab", s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
+			tn_report(s->kind, s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
 				count * s->slot_size, tn_site(site).text);
 		}
 }

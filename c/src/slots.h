@@ -10,23 +10,22 @@
 #include <tenure/slab.h>
 
 #include "checkers.h"
+#include "layout.h"
 #include "modes.h"
 #include "pages.h"
 
 enum {
 	MAGAZINE_WORDS_MIN = 8,
 	MAGAZINE_WORDS_MAX = 512,
-	WORD_BITS = 64,
 	NO_BASE = 1, /* not the base of any pointer */
 };
-#define WORD sizeof(void *)
-#define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
 
 /* Debug: what is known of a slot, out of its reach. */
 typedef struct slot_record {
 	const void *alloc_site;
 	const void *free_site;
 	struct slot_record *younger; /* the next in the quarantine */
+	bool idle;					 /* live, but nobody may use it: in a pool */
 } slot_record;
 
 /* How slots lie in a chunk: slot i at i * stride + lead. */
@@ -98,6 +97,7 @@ typedef struct slab {
 	uint64_t resets;
 	slot_record *oldest; /* debug: the quarantine */
 	slot_record *youngest;
+	const char *kind; /* what panics call it */
 	char name[TN_NAME_BYTES + 1];
 } slab;
 
@@ -133,11 +133,11 @@ static TN_COLD _Noreturn void panic_foreign(const slab *s, const void *p, const 
 		const chunk *c = chunk_at(other, base);
 		size_t index = ((uintptr_t)p - base) / c->shape->stride;
 		if (index < c->carved)
-			tn_panic("slab", s->name,
-				"%s: %p is not a slot of this slab; it is in slab \"%s\", slot %p", operation, p,
-				other->name, (void *)slot_at(other, c, index));
+			tn_panic(s->kind, s->name,
+				"%s: %p is not a slot of this %s; it is in %s \"%s\", slot %p", operation, p, s->kind,
+				other->kind, other->name, (void *)slot_at(other, c, index));
 	}
-	tn_panic("slab", s->name, "%s: %p is not a slot of this slab%s", operation, p,
+	tn_panic(s->kind, s->name, "%s: %p is not a slot of this %s%s", operation, p, s->kind,
 		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");
 }
 
@@ -147,10 +147,10 @@ static TN_COLD _Noreturn void panic_inside(
 	if ((const char *)p < slot || (const char *)p >= slot + s->slot_size)
 		panic_foreign(s, p, operation);
 	if (TN_MODE == TN_MODE_DEBUG)
-		tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s",
+		tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s",
 			operation, p, (size_t)((const char *)p - slot), (const void *)slot,
 			tn_site(record_at(s, c, index)->alloc_site).text);
-	tn_panic("slab", s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
+	tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
 		(size_t)((const char *)p - slot), (const void *)slot);
 }
 
@@ -181,33 +181,23 @@ TN_INLINE size_t bit_of(const slab *s, const chunk *c, const void *slot) {
 }
 
 TN_INLINE bool get_bit(const chunk *c, size_t number) {
-	return (c->bits[number / WORD_BITS] >> (number % WORD_BITS) & 1) != 0;
+	return test_bit(c->bits, number);
 }
 
 TN_INLINE void flip_bit(chunk *c, size_t number) {
-	c->bits[number / WORD_BITS] ^= (uint64_t)1 << (number % WORD_BITS);
-}
-
-static inline size_t bit_words(const shape *shape, size_t count) {
-	return (count * shape->stride >> shape->grain_bits) / WORD_BITS + 1;
+	toggle_bit(c->bits, number);
 }
 
 static inline void clear_bits(chunk *c) {
-	memset(c->bits, 0, bit_words(c->shape, c->shape->count) * sizeof c->bits[0]);
-}
-
-static inline size_t power_of_two(size_t at_least) {
-	size_t power = 1;
-	while (power < at_least)
-		power *= 2;
-	return power;
+	const shape *shape = c->shape;
+	memset(c->bits, 0, bit_words(shape->stride, shape->grain_bits, shape->count) * sizeof c->bits[0]);
 }
 
 /* Lays out a chunk for `count` slots: head, bits, records and magazines from the end backwards. Returns
  * whether the slots leave room for them. */
 static inline bool lay_out(slab *s, size_t count, size_t slot_end) {
 	size_t magazine_bytes = s->hot.magazine_mask + 1;
-	size_t bits = bit_words(&s->plain, count) * sizeof(uint64_t);
+	size_t bits = bit_words(s->plain.stride, s->plain.grain_bits, count) * sizeof(uint64_t);
 	size_t records = TN_MODE == TN_MODE_DEBUG ? count * sizeof(slot_record) : 0;
 	s->chunk_magazines = (count + s->magazine_slots - 1) / s->magazine_slots;
 	size_t magazines = s->chunk_magazines * magazine_bytes;
@@ -239,13 +229,6 @@ static inline size_t count_slots(slab *s) {
 			high = middle - 1;
 	}
 	return low;
-}
-
-static inline unsigned grain_bits_of(size_t stride) {
-	unsigned bits = 0;
-	while ((stride >> bits & 1) == 0)
-		bits++;
-	return bits;
 }
 
 /* Decides chunk size and shapes for slots of slot_size bytes aligned to `align`. */
@@ -302,12 +285,12 @@ static inline void check_fences(const slab *s, const chunk *c, size_t index, con
 	const void *site = record_at(s, c, index)->alloc_site;
 	size_t after = tn_first_change(slot + s->slot_size, TN_FENCE_BYTES, TN_FILL_FENCE);
 	if (after < TN_FENCE_BYTES)
-		tn_panic("slab", s->name,
+		tn_panic(s->kind, s->name,
 			"%s: %p was written past its end, at byte %zu of %zu, allocated at %s", operation,
 			(const void *)slot, s->slot_size + after, s->slot_size, tn_site(site).text);
 	size_t before = tn_first_change(slot - TN_FENCE_BYTES, TN_FENCE_BYTES, TN_FILL_FENCE);
 	if (before < TN_FENCE_BYTES)
-		tn_panic("slab", s->name,
+		tn_panic(s->kind, s->name,
 			"%s: %p was written before its start, at byte -%zu of %zu, allocated at %s", operation,
 			(const void *)slot, TN_FENCE_BYTES - before, s->slot_size, tn_site(site).text);
 }
@@ -321,7 +304,7 @@ static inline void dress(const slab *s, const chunk *c, size_t index, const void
 	if (r->free_site != NULL && s->init == NULL)
 		changed = tn_first_change(slot, s->slot_size, TN_FILL_DEAD);
 	if (changed < s->slot_size)
-		tn_panic("slab", s->name,
+		tn_panic(s->kind, s->name,
 			"alloc: %p was written after it was freed, at byte %zu of %zu, freed at %s", (void *)slot,
 			changed, s->slot_size, tn_site(r->free_site).text);
 	*r = (slot_record){.alloc_site = site};
@@ -334,7 +317,7 @@ static inline void dress(const slab *s, const chunk *c, size_t index, const void
 }
 
 static inline void slab_look(const slab *s, const char *operation) {
-	tn_look(&s->busy, "slab", s->name, operation);
+	tn_look(&s->busy, s->kind, s->name, operation);
 }
 
 #endif

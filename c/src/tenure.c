@@ -15,3 +15,11 @@
 #include "arena.c"
 
 #include "slab.c"
+
+#include "magazines.c"
+
+#include "shared_slab.c"
+
+#include "shared_slab_debug.c"
+
+#include "pool.c"

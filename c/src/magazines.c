@@ -1,0 +1,594 @@
+/* Magazines in the hands of threads. See magazines.h for what it does and depot.h for the exchange.
+ *
+ *   take                      the loaded magazine is empty
+ *   |- previous has slots     exchange the two
+ *   |- the depot has some     load it; the spare empty one stays there
+ *   `- the owner finds some   into the loaded one; without a magazine, one slot
+ *   give                      the loaded magazine is full
+ *   |- previous is empty      exchange the two
+ *   |- the depot has room     previous goes there, loaded becomes previous, an empty one is loaded
+ *   `- else                   what is in previous goes back to the owner; without a magazine, one slot
+ *
+ * I1  below the slots of a loaded magazine stands NULL; a thread without one has `no_magazine` loaded,
+ *     which is both empty and full.
+ * I2  a thread's magazines change only in that thread, between begin_change and end_change, or when
+ *     that thread is no more (the registry's lock held).
+ * I3  a local is in its thread's chain until the thread ends or meets it dead; its place is used again
+ *     only after DEAD_LOCALS others, so that a stale handle finds it dead.
+ *
+ * Locks are taken in this order: registry, the owner's, a depot's, the page layer's. */
+#include "magazines.h"
+
+#include <tenure/shared_slab.h>
+
+#include <errno.h>
+
+#include "os.h"
+#include "pages.h"
+#include "panic.h"
+
+enum {
+	EXCHANGES_TO_GROW = 4,
+	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
+	DEAD_LOCALS = 64,
+	/* Locals and the objects that their threads use would have the same low 12 bits of address if both
+	 * began at a page's start. */
+	LOCALS_GAP = 1664,
+	LOCAL_BYTES = 128, /* two lines, so that no two threads share one */
+};
+_Static_assert(sizeof(magazine) == TN_MAGAZINE_BYTES, "a magazine is a page");
+_Static_assert(sizeof(local) <= LOCAL_BYTES, "a local fits");
+_Static_assert(TN_DEPOT_WORDS - 1 >= TN_MAGAZINE_SLOTS_MAX, "a magazine has room");
+
+TN_THREAD tn_way tn_ways[TN_WAY_COUNT];
+
+/* Owner thread only. */
+static _Thread_local struct {
+	enum { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED } state;
+	local *chain[TN_WAY_COUNT];
+} thread_locals;
+
+/* Under its lock; the locals lie in pages that are never given back. */
+static struct {
+	tn_lock lock;
+	uint64_t last_key;
+	cache *caches;
+	local *oldest_dead, *youngest_dead;
+	size_t dead_count;
+	char *fresh, *fresh_end;
+	bool fork_hooked;
+} registry;
+
+static _Alignas(TN_MAGAZINE_BYTES) magazine no_magazine;
+
+/* ---- a thread's magazines ---- */
+
+static magazine *loaded_of(const local *l) {
+	return (magazine *)((uintptr_t)l->hot.top & ~(uintptr_t)(TN_MAGAZINE_BYTES - 1));
+}
+
+static bool has_magazine(const local *l) {
+	return loaded_of(l) != &no_magazine;
+}
+
+static size_t fill_of(const local *l) {
+	return (size_t)(l->hot.top - tn_get(&l->bottom, TN_RELAXED));
+}
+
+/* The figures of another thread's magazines, consistent: the sequence lock of Linux, written with
+ * releases where that has barriers. A top of another magazine than the bottom's is a look in between. */
+static size_t count_slots_of(const local *l) {
+	for (int looks = 0; looks < 100; looks++) {
+		uint32_t before = tn_get(&l->changes, TN_ACQUIRE);
+		uintptr_t bottom = (uintptr_t)tn_get(&l->bottom, TN_ACQUIRE);
+		uintptr_t top = (uintptr_t)TN_LOAD(&l->hot.top);
+		size_t previous = tn_get(&l->previous_count, TN_ACQUIRE);
+		bool same = (top ^ bottom) < TN_MAGAZINE_BYTES && top >= bottom;
+		if (same && before % 2 == 0 && tn_get(&l->changes, TN_RELAXED) == before)
+			return (top - bottom) / sizeof(void *) + previous;
+	}
+	return 0;
+}
+
+static void begin_change(local *l) {
+	tn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED);
+}
+
+static void end_change(local *l) {
+	tn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);
+}
+
+static void set_loaded(local *l, void **bottom, size_t fill) {
+	tn_set(&l->bottom, bottom, TN_RELEASE);
+	__atomic_store_n(&l->hot.top, bottom + fill, __ATOMIC_RELEASE);
+}
+
+/* Loads a magazine at rest, or an empty one for `count` slots. */
+static void load(local *l, magazine *m, size_t room, size_t fill) {
+	void **bottom = &m->words[TN_DEPOT_WORDS - 1 - room];
+	*bottom = NULL;
+	set_loaded(l, bottom, fill);
+}
+
+static void load_full(local *l, magazine *m) {
+	load(l, m, m->count, m->count);
+}
+
+static void load_empty(local *l, magazine *m) {
+	load(l, m, l->capacity, 0);
+}
+
+static void load_none(local *l) {
+	set_loaded(l, &no_magazine.words[TN_DEPOT_WORDS - 1], 0);
+}
+
+static void set_previous(local *l, magazine *m, size_t count) {
+	l->previous = m;
+	if (m != NULL)
+		m->count = count;
+	tn_set(&l->previous_count, count, TN_RELEASE);
+}
+
+/* Puts the loaded magazine at rest. */
+static magazine *unload(local *l) {
+	magazine *m = loaded_of(l);
+	m->count = fill_of(l);
+	void **bottom = tn_get(&l->bottom, TN_RELAXED);
+	memmove(first_slot(m), bottom + 1, m->count * sizeof(void *));
+	load_none(l);
+	return m;
+}
+
+static magazine *empty_magazine(cache *c) {
+	magazine *m = tn_depot_take_empty(&c->depot);
+	return m != NULL ? m : c->owner->add_magazine(c);
+}
+
+/* ---- between threads, depot and owner ---- */
+
+static void return_slots(cache *c, magazine *m) {
+	if (m->count > 0)
+		c->owner->take_back(c, first_slot(m), m->count);
+	m->count = 0;
+}
+
+/* What the depot cannot take goes back to the owner. */
+static void give_some(cache *c, magazine *m) {
+	m->weight = m->count == 0 ? 0 : c->owner->weigh(c, first_slot(m), m->count);
+	if (tn_depot_give_some(&c->depot, m, false))
+		return;
+	return_slots(c, m);
+	c->owner->drop_magazine(c, m);
+}
+
+/* Leaves the thread without magazines; NULL where it had none. */
+static void take_magazines(local *l, magazine *held[2]) {
+	begin_change(l);
+	held[0] = l->previous;
+	set_previous(l, NULL, 0);
+	held[1] = has_magazine(l) ? unload(l) : NULL;
+	end_change(l);
+}
+
+static void give_all(cache *c, local *l) {
+	magazine *held[2];
+	take_magazines(l, held);
+	for (size_t i = 0; i < 2; i++)
+		if (held[i] != NULL)
+			give_some(c, held[i]);
+}
+
+/* After an exchange with the depot: a thread that exchanges often gets larger magazines, and what
+ * nobody has needed goes back. */
+static void settle(cache *c, local *l) {
+	if (++l->exchanges >= EXCHANGES_TO_GROW && l->capacity < c->most_capacity) {
+		l->exchanges = 0;
+		l->capacity = l->capacity * 2 < c->most_capacity ? l->capacity * 2 : c->most_capacity;
+	}
+	for (int i = 0; i < SURPLUS_AT_ONCE; i++) {
+		magazine *m = tn_depot_settle(&c->depot, c->owner->window(c));
+		if (m == NULL)
+			continue;
+		return_slots(c, m);
+		c->owner->drop_magazine(c, m);
+	}
+}
+
+static void follow_flush(cache *c, local *l) {
+	uint32_t asked = tn_get(&c->flushes, TN_RELAXED);
+	if (TN_LIKELY(l->flushes == asked))
+		return;
+	l->flushes = asked;
+	l->capacity = c->least_capacity;
+	give_all(c, l);
+}
+
+/* Without memory for slots, memory in empty magazines may be what is missing. Returns whether there
+ * were any. */
+static bool drop_empty_magazines(cache *c, local *l) {
+	magazine *held[2];
+	take_magazines(l, held);
+	bool any = false;
+	for (size_t i = 0; i < 2; i++)
+		if (held[i] != NULL) {
+			c->owner->drop_magazine(c, held[i]);
+			any = true;
+		}
+	for (magazine *m; (m = tn_depot_take_empty(&c->depot)) != NULL; any = true)
+		c->owner->drop_magazine(c, m);
+	return any;
+}
+
+/* Loads the slots that the owner found, the first one on top; without a magazine for them, one is the
+ * answer and the others go back. */
+static void *load_found(cache *c, local *l, void *const *found, size_t count) {
+	magazine *m = has_magazine(l) ? loaded_of(l) : count == 1 ? NULL : empty_magazine(c);
+	if (m == NULL) {
+		if (count > 1)
+			c->owner->take_back(c, (void **)found + 1, count - 1);
+		return found[0];
+	}
+	m->count = count;
+	for (size_t i = 0; i < count; i++)
+		m->words[TN_DEPOT_WORDS - 1 - i] = found[i];
+	begin_change(l);
+	load_full(l, m);
+	end_change(l);
+	return tn_local_pop(&l->hot);
+}
+
+static void *find_slots(cache *c, local *l) {
+	void *found[TN_DEPOT_WORDS];
+	size_t wanted = l->capacity == 0 ? 1 : l->capacity;
+	size_t count = c->owner->find(c, found, wanted);
+	if (count == 0 && drop_empty_magazines(c, l))
+		count = c->owner->find(c, found, 1);
+	if (count == 0 || count == CACHE_REFUSED)
+		return NULL;
+	settle(c, l);
+	return load_found(c, l, found, count);
+}
+
+/* The loaded magazine is empty: previous or the depot has slots. */
+static bool refill_local(cache *c, local *l) {
+	begin_change(l);
+	magazine *full = l->previous;
+	bool exchanged = tn_get(&l->previous_count, TN_RELAXED) == 0;
+	if (exchanged)
+		full = tn_depot_take_full(&c->depot, l->previous);
+	if (full != NULL) {
+		set_previous(l, has_magazine(l) ? loaded_of(l) : NULL, 0);
+		load_full(l, full);
+	}
+	end_change(l);
+	if (full != NULL && exchanged)
+		settle(c, l);
+	return full != NULL;
+}
+
+void *tn_local_take(local *l, const char *operation) {
+	void *p = tn_local_pop(&l->hot);
+	if (p != NULL)
+		return p;
+	cache *c = tn_local_cache(l, operation);
+	follow_flush(c, l);
+	return refill_local(c, l) ? tn_local_pop(&l->hot) : find_slots(c, l);
+}
+
+/* Both magazines are full: previous goes to the depot, and what the depot has no room for goes back to
+ * the owner. Returns an empty magazine, or NULL. */
+static magazine *exchange_previous(cache *c, local *l) {
+	magazine *full = l->previous, *empty = NULL;
+	full->weight = c->owner->weigh(c, first_slot(full), full->count);
+	begin_change(l);
+	bool taken = tn_depot_give_full(&c->depot, full, &empty);
+	set_previous(l, NULL, 0);
+	end_change(l);
+	if (taken)
+		return empty;
+	return_slots(c, full);
+	return full;
+}
+
+/* The loaded magazine is full or missing: sees to it, if there is memory, that it has room. */
+static void make_room(cache *c, local *l) {
+	magazine *empty = NULL;
+	if (tn_get(&l->previous_count, TN_RELAXED) > 0 && has_magazine(l)) {
+		empty = exchange_previous(c, l);
+		settle(c, l);
+	} else if (l->previous != NULL && has_magazine(l)) {
+		empty = l->previous;
+	}
+	if (empty == NULL && l->capacity > 0)
+		empty = empty_magazine(c);
+	begin_change(l);
+	if (has_magazine(l))
+		set_previous(l, loaded_of(l), fill_of(l));
+	if (empty != NULL)
+		load_empty(l, empty);
+	else
+		load_none(l);
+	end_change(l);
+}
+
+void tn_local_give(local *l, void *p, const char *operation) {
+	if (tn_local_push(&l->hot, p))
+		return;
+	cache *c = tn_local_cache(l, operation);
+	follow_flush(c, l);
+	make_room(c, l);
+	if (!tn_local_push(&l->hot, p))
+		c->owner->take_back(c, &p, 1);
+}
+
+/* ---- locals come and go ---- */
+
+static void bury(local *l) {
+	tn_set(&l->cache, NULL, TN_RELAXED);
+	l->next_of_thread = NULL;
+	if (registry.dead_count++ == 0)
+		registry.oldest_dead = l;
+	else
+		registry.youngest_dead->next_of_thread = l;
+	registry.youngest_dead = l;
+}
+
+static void leave_cache(cache *c, local *l) {
+	tn_lock_take(&c->depot.lock);
+	*l->link_of_cache = l->next_of_cache;
+	if (l->next_of_cache != NULL)
+		l->next_of_cache->link_of_cache = l->link_of_cache;
+	tn_lock_give(&c->depot.lock);
+}
+
+/* Buries the locals of a chain whose cache was destroyed. */
+static void clear_chain(local **chain) {
+	for (local **at = chain; *at != NULL;) {
+		local *l = *at;
+		if (tn_get(&l->cache, TN_RELAXED) != NULL) {
+			at = &l->next_of_thread;
+			continue;
+		}
+		*at = l->next_of_thread;
+		bury(l);
+	}
+}
+
+/* What the thread holds may go to callbacks of the owner's user, which may come here again: so without
+ * the registry's lock, as a guest of the cache, for which destroy waits. */
+static void close_chain(local **chain) {
+	while (*chain != NULL) {
+		local *l = *chain;
+		*chain = l->next_of_thread;
+		cache *c = tn_get(&l->cache, TN_RELAXED);
+		if (c != NULL) {
+			c->guests++;
+			tn_lock_give(&registry.lock);
+			give_all(c, l);
+			leave_cache(c, l);
+			tn_lock_take(&registry.lock);
+			c->guests--;
+		}
+		bury(l);
+	}
+}
+
+static void close_thread_locals(void) {
+	thread_locals.state = LOCALS_CLOSED;
+	memset(tn_ways, 0, sizeof tn_ways);
+	tn_lock_take(&registry.lock);
+	for (size_t i = 0; i < TN_WAY_COUNT; i++)
+		close_chain(&thread_locals.chain[i]);
+	tn_lock_give(&registry.lock);
+}
+
+static local *place_for_local(void) {
+	if (registry.dead_count > DEAD_LOCALS) {
+		local *l = registry.oldest_dead;
+		registry.oldest_dead = l->next_of_thread;
+		registry.dead_count--;
+		return l;
+	}
+	if (registry.fresh == registry.fresh_end) {
+		char *page = tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
+		if (page == NULL)
+			return NULL;
+		registry.fresh = page + LOCALS_GAP;
+		registry.fresh_end = page + TN_OS_PAGE;
+	}
+	local *l = (local *)(void *)registry.fresh;
+	registry.fresh += LOCAL_BYTES;
+	return l;
+}
+
+static local *add_local(cache *c) {
+	if (thread_locals.state == LOCALS_NEW && !tn_os_on_thread_exit(TN_EXIT_LOCALS, close_thread_locals))
+		return NULL;
+	thread_locals.state = LOCALS_OPEN;
+	local **chain = &thread_locals.chain[c->key % TN_WAY_COUNT];
+	tn_lock_take(&registry.lock);
+	clear_chain(chain);
+	local *l = place_for_local();
+	if (l != NULL) {
+		*l = (local){.key = c->key,
+			.cache = c,
+			.capacity = c->least_capacity,
+			.flushes = tn_get(&c->flushes, TN_RELAXED),
+			.thread = &thread_locals,
+			.next_of_thread = *chain,
+			.link_of_cache = &c->locals};
+		load_none(l);
+		*chain = l;
+		tn_lock_take(&c->depot.lock);
+		l->next_of_cache = c->locals;
+		if (c->locals != NULL)
+			c->locals->link_of_cache = &l->next_of_cache;
+		c->locals = l;
+		tn_lock_give(&c->depot.lock);
+	}
+	tn_lock_give(&registry.lock);
+	return l;
+}
+
+local *tn_cache_local(cache *c) {
+	size_t way = c->key % TN_WAY_COUNT;
+	if (tn_ways[way].key == c->key)
+		return (local *)tn_ways[way].local;
+	local *l = thread_locals.chain[way];
+	while (l != NULL && l->key != c->key)
+		l = l->next_of_thread;
+	if (l == NULL && thread_locals.state != LOCALS_CLOSED)
+		l = add_local(c);
+	if (l != NULL)
+		tn_ways[way] = (tn_way){c->key, &l->hot};
+	return l;
+}
+
+cache *tn_local_cache(const local *l, const char *operation) {
+	cache *c = tn_get(&l->cache, TN_RELAXED);
+	if (c == NULL)
+		tn_panic("handle", NULL, "%s: what %p belongs to is destroyed", operation, (const void *)l);
+	if (TN_MODE != TN_MODE_RELEASE && l->thread != &thread_locals)
+		tn_panic(c->kind, c->name, "%s: the handle %p is another thread's", operation, (const void *)l);
+	return c;
+}
+
+void *tn_cache_take(cache *c, const char *operation) {
+	local *l = tn_cache_local(c);
+	if (TN_LIKELY(l != NULL))
+		return tn_local_take(l, operation);
+	void *p;
+	return c->owner->find(c, &p, 1) == 1 ? p : NULL;
+}
+
+void tn_cache_give(cache *c, void *p, const char *operation) {
+	local *l = tn_cache_local(c);
+	if (TN_LIKELY(l != NULL))
+		tn_local_give(l, p, operation);
+	else
+		c->owner->take_back(c, &p, 1);
+}
+
+void tn_cache_flush(cache *c) {
+	local *l = thread_locals.state == LOCALS_OPEN ? tn_cache_local(c) : NULL;
+	if (l != NULL)
+		give_all(c, l);
+}
+
+void tn_cache_drain(cache *c) {
+	tn_add(&c->flushes, 1, TN_RELAXED);
+	tn_cache_flush(c);
+	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;) {
+		return_slots(c, m);
+		c->owner->drop_magazine(c, m);
+	}
+}
+
+idle_slots tn_cache_idle(cache *c) {
+	tn_lock_take(&c->depot.lock);
+	idle_slots idle = {c->depot.slots, c->depot.slots, c->depot.weight};
+	for (const local *l = c->locals; l != NULL; l = l->next_of_cache)
+		idle.count += count_slots_of(l);
+	tn_lock_give(&c->depot.lock);
+	return idle;
+}
+
+void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx) {
+	for (const local *l = c->locals; l != NULL; l = l->next_of_cache) {
+		visit(tn_get(&l->bottom, TN_RELAXED) + 1, fill_of(l), ctx);
+		if (l->previous != NULL)
+			visit(first_slot(l->previous), l->previous->count, ctx);
+	}
+	for (magazine *m = c->depot.full.newest; m != NULL; m = m->next)
+		visit(first_slot(m), m->count, ctx);
+	if (c->depot.partial != NULL)
+		visit(first_slot(c->depot.partial), c->depot.partial->count, ctx);
+}
+
+/* ---- fork ---- */
+
+static void lock_all_caches(void) {
+	tn_lock_take(&registry.lock);
+	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		c->owner->lock(c);
+		tn_lock_take(&c->depot.lock);
+	}
+}
+
+static void unlock_all_caches(void) {
+	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		tn_lock_give(&c->depot.lock);
+		c->owner->unlock(c);
+	}
+	tn_lock_give(&registry.lock);
+}
+
+static void adopt_magazines(cache *c, local *l) {
+	magazine *held[2];
+	take_magazines(l, held);
+	for (size_t i = 0; i < 2; i++)
+		if (held[i] != NULL) {
+			held[i]->weight = 0;
+			tn_depot_give_some(&c->depot, held[i], true);
+		}
+}
+
+/* The child has one thread: what the others held goes to the depots, but for magazines that were
+ * changing hands at that moment, which nobody can tell any more. */
+static void adopt_orphans(void) {
+	unlock_all_caches();
+	tn_lock_take(&registry.lock);
+	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		c->guests = 0;
+		for (local *l = c->locals, *next; l != NULL; l = next) {
+			next = l->next_of_cache;
+			if (l->thread == &thread_locals)
+				continue;
+			if (tn_get(&l->changes, TN_RELAXED) % 2 == 0)
+				adopt_magazines(c, l);
+			leave_cache(c, l);
+			bury(l);
+		}
+	}
+	tn_lock_give(&registry.lock);
+}
+
+/* ---- caches ---- */
+
+void tn_cache_init(cache *c) {
+	c->depot.magazine_slots = c->most_capacity;
+	tn_lock_take(&registry.lock);
+	if (!registry.fork_hooked)
+		tn_os_on_fork(lock_all_caches, unlock_all_caches, adopt_orphans);
+	registry.fork_hooked = true;
+	c->key = ++registry.last_key;
+	c->next = registry.caches;
+	c->link = &registry.caches;
+	if (c->next != NULL)
+		c->next->link = &c->next;
+	registry.caches = c;
+	tn_lock_give(&registry.lock);
+}
+
+void tn_cache_deinit(cache *c) {
+	tn_lock_take(&registry.lock);
+	*c->link = c->next;
+	if (c->next != NULL)
+		c->next->link = c->link;
+	while (c->guests > 0) {
+		tn_lock_give(&registry.lock);
+		tn_os_yield();
+		tn_lock_take(&registry.lock);
+	}
+	for (local *l = c->locals; l != NULL; l = l->next_of_cache) {
+		magazine *held[2];
+		take_magazines(l, held);
+		for (size_t i = 0; i < 2; i++)
+			if (held[i] != NULL)
+				c->owner->drop_magazine(c, held[i]);
+		tn_set(&l->cache, NULL, TN_RELAXED);
+	}
+	tn_lock_give(&registry.lock);
+	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)
+		c->owner->drop_magazine(c, m);
+}

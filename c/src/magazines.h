@@ -1,0 +1,96 @@
+/* What a shared slab and a pool have in common: every thread's two magazines in front of a depot.
+ *
+ * `cache` is the allocator's part, `local` a thread's. The owner of a cache gives it slots when the
+ * depot has none, and takes back what is surplus; for the cache they are pointers that it never looks
+ * behind. */
+#ifndef TENURE_MAGAZINES_H
+#define TENURE_MAGAZINES_H
+
+#include <tenure/detail/local.h>
+
+#include "depot.h"
+
+typedef struct cache cache;
+
+#define CACHE_REFUSED SIZE_MAX
+
+/* Called without the depot's lock, by any thread. */
+typedef struct cache_owner {
+	/* Finds up to `count` slots and writes them from slots[0] on; how many it found. 0: there is no
+	 * memory; CACHE_REFUSED: there is, but something else failed. Both set errno. */
+	size_t (*find)(cache *c, void **slots, size_t count);
+	/* Takes slots back for good. */
+	void (*take_back)(cache *c, void **slots, size_t count);
+	/* Looks at slots on their way to the depot; may panic. Returns what they weigh. */
+	size_t (*weigh)(const cache *c, void *const *slots, size_t count);
+	/* A page for a magazine, or NULL; and back. */
+	magazine *(*add_magazine)(cache *c);
+	void (*drop_magazine)(cache *c, magazine *m);
+	/* After how many slots that came or went a window of the depot is over; 0 ends it now. */
+	size_t (*window)(cache *c);
+	/* Its locks, for fork. */
+	void (*lock)(cache *c);
+	void (*unlock)(cache *c);
+} cache_owner;
+
+typedef struct local {
+	tn_local hot;
+	uint64_t key;
+	_Atomic(cache *) cache;    /* NULL: destroyed meanwhile */
+	_Atomic(uint32_t) changes; /* odd while the magazines change hands */
+	_Atomic(void **) bottom;   /* the word below the loaded magazine's oldest slot */
+	magazine *previous;		   /* or NULL */
+	_Atomic(size_t) previous_count;
+	size_t capacity;	/* slots of the magazines that it fills */
+	unsigned exchanges; /* with the depot, since it grew */
+	uint32_t flushes;	/* of the cache, that it has followed */
+	const void *thread;
+	struct local *next_of_thread;
+	struct local *next_of_cache, **link_of_cache; /* under the depot's lock */
+} local;
+
+struct cache {
+	uint64_t key;
+	const cache_owner *owner;
+	const char *kind, *name;
+	size_t least_capacity, most_capacity;
+	_Atomic(uint32_t) flushes; /* asked for, by trim */
+	depot depot;
+	local *locals;		 /* under the depot's lock */
+	cache *next, **link; /* in the registry, under its lock */
+	unsigned guests;	 /* threads that end and still have slots of it; under the registry's lock */
+};
+
+/* Fills in a cache whose owner, kind, name and bounds are set, and makes it known. The capacity of a
+ * thread's magazines grows from least_capacity to most_capacity. */
+void tn_cache_init(cache *c);
+/* Makes it unknown: locals are dead, and all magazines go back to the owner, but not the slots. */
+void tn_cache_deinit(cache *c);
+
+/* The calling thread's part; NULL when it is about to end or there is no memory. */
+local *tn_cache_local(cache *c);
+
+/* What the inlined pop and push could not do. `take` returns NULL with errno when there is no slot;
+ * `give` never fails. A local whose cache is destroyed panics. */
+void *tn_local_take(local *l, const char *operation);
+void tn_local_give(local *l, void *p, const char *operation);
+/* The cache of a handle that a caller passed; panics unless it is alive and this thread's. */
+cache *tn_local_cache(const local *l, const char *operation);
+
+/* The same for the calling thread, with or without a part of its own. */
+void *tn_cache_take(cache *c, const char *operation);
+void tn_cache_give(cache *c, void *p, const char *operation);
+
+/* This thread's slots to the depot. */
+void tn_cache_flush(cache *c);
+/* All that the depot and this thread hold to the owner; other threads are asked to flush. */
+void tn_cache_drain(cache *c);
+/* Slots in all magazines, those in the depot, and what the latter weigh; for the owners' figures. */
+typedef struct idle_slots {
+	size_t count, in_depot, weight;
+} idle_slots;
+idle_slots tn_cache_idle(cache *c);
+/* Calls `visit` with the slots of each magazine; nobody may use the cache meanwhile. */
+void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,27 @@
+/* What the pool asks of a shared slab, beside its API: memory for one object at a time, past the
+ * magazines, and in hardened and debug what each object is doing. */
+#ifndef TENURE_SHARED_H
+#define TENURE_SHARED_H
+
+#include <tenure/shared_slab.h>
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_LIVE,
+	SLOT_IDLE, /* in a pool */
+};
+
+/* As tn_shared_slab_create; panics name `kind`. */
+tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
+	const tn_shared_slab_options *options);
+
+/* One slot, for whoever is called from `site`, and back. */
+void *tn_shared_slab_take(tn_shared_slab *s, const void *site);
+void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site);
+
+/* Hardened and debug: a slot goes from one state to another; panics when p is no slot or in another
+ * state. `site` is remembered for the next panic. */
+void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
+	const char *operation, const void *site);
+
+#endif
