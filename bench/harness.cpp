@@ -51,7 +51,6 @@ struct player {
 	std::vector<double> ns_per_op;
 };
 
-static constexpr double round_ns = 2e6;
 static constexpr size_t warm_up_rounds = 3;
 static constexpr int attempts = 20;
 /* A run that takes longer is interrupted on any machine that is in use; it counts as it is. */
@@ -69,7 +68,7 @@ static double fastest_of_two(contestant &it, size_t repeats) {
 
 /* In steps, so that what happens only once (pages touched first, caches filled) does not decide: a
  * subject with too few repeats would be measured cold. */
-static size_t calibrate(contestant &it) {
+static size_t calibrate(contestant &it, double round_ns) {
 	for (double repeats = 1;;) {
 		double ns = fastest_of_two(it, static_cast<size_t>(repeats));
 		double wanted = std::max(1.0, repeats * round_ns / ns);
@@ -88,7 +87,9 @@ static size_t sample(player &p, const workload &w) {
 		uint64_t took = p.it->run(p.repeats);
 		double ns = static_cast<double>(took) * ns_per_tick();
 		bool repeatable = spoilt < attempts && ns < longest_repeated_ns;
-		if (repeatable && read_process().involuntary_switches != switches)
+		bool interrupted = w.all_cpus ? p.it->interrupted()
+			: read_process().involuntary_switches != switches;
+		if (repeatable && interrupted)
 			continue;
 		p.it->accept();
 		p.ns_per_op.push_back(static_cast<double>(took) * ns_per_tick() /
@@ -97,14 +98,17 @@ static size_t sample(player &p, const workload &w) {
 	}
 }
 
+/* Which of `n` subjects is the i-th of a round: rotated, and reversed in every other round. */
+static size_t turn(size_t round, size_t i, size_t n) {
+	size_t at = (round / 2 + i) % n;
+	return round % 2 == 0 ? at : n - 1 - at;
+}
+
 static size_t play_rounds(std::vector<player> &players, const workload &w, size_t rounds) {
 	size_t spoilt = 0;
-	size_t n = players.size();
 	for (size_t round = 0; round < rounds; round++)
-		for (size_t i = 0; i < n; i++) {
-			size_t at = (round / 2 + i) % n;
-			spoilt += sample(players[round % 2 == 0 ? at : n - 1 - at], w);
-		}
+		for (size_t i = 0; i < players.size(); i++)
+			spoilt += sample(players[turn(round, i, players.size())], w);
 	return spoilt;
 }
 
@@ -127,7 +131,8 @@ static std::vector<row> summarise(const workload &w, std::vector<player> &player
 		for (player &peer : players)
 			if (&peer != &p)
 				r.ratio[peer.name] = ratio(p, peer);
-		p.it->describe(r);
+		if (p.it != nullptr)
+			p.it->describe(r);
 		rows.push_back(std::move(r));
 	}
 	return rows;
@@ -217,7 +222,7 @@ static void describe_memory(const workload &w, const std::vector<double> &growth
 		}
 }
 
-static std::vector<row> play(const workload &w, const run_options &options) {
+static std::vector<row> play(const workload &w, size_t rounds) {
 	if (w.setup)
 		w.setup();
 	std::vector<double> growth = measure_memory(w);
@@ -225,24 +230,75 @@ static std::vector<row> play(const workload &w, const run_options &options) {
 	for (const subject &s : w.subjects) {
 		players.push_back({s.name, s.make(), 1, {}});
 		players.back().repeats = w.total_repeats != 0
-			? (w.total_repeats + options.rounds - 1) / options.rounds
-			: std::max(w.least_repeats, calibrate(*players.back().it));
+			? (w.total_repeats + rounds - 1) / rounds
+			: std::max(w.least_repeats, calibrate(*players.back().it, w.round_ns));
 	}
 	for (size_t round = 0; round < warm_up_rounds; round++)
 		for (player &p : players)
 			p.it->run(p.repeats);
-	size_t spoilt = play_rounds(players, w, options.rounds);
+	size_t spoilt = play_rounds(players, w, rounds);
 	std::vector<row> rows = summarise(w, players);
 	describe_memory(w, growth, rows);
 	std::fprintf(stderr, "%-24s %zu subjects, %zu rounds, %zu runs repeated after an interruption\n",
-		w.name.c_str(), players.size(), options.rounds, spoilt);
+		w.name.c_str(), players.size(), rounds, spoilt);
+	return rows;
+}
+
+/* One repeat of one subject in a process of its own. */
+static std::vector<row> run_alone(const workload &w, const subject &s) {
+	return receive_rows(in_child([&](FILE *out) {
+		if (w.setup)
+			w.setup();
+		std::unique_ptr<contestant> it = s.make();
+		row r;
+		r.workload = w.name;
+		r.subject = s.name;
+		r.ns_per_op = static_cast<double>(it->run(1)) * ns_per_tick() / w.ops;
+		it->describe(r);
+		send_rows(out, {r});
+	}));
+}
+
+/* The median of every field. */
+static void describe_alone(const std::vector<row> &told, row &r) {
+	std::map<std::string, std::vector<double>> values;
+	for (const row &one : told)
+		for (const auto &[name, value] : one.fields)
+			values[name].push_back(value);
+	for (auto &[name, all] : values)
+		r.fields[name] = median(std::move(all));
+}
+
+static std::vector<row> play_alone(const workload &w, size_t rounds) {
+	size_t n = w.subjects.size();
+	std::vector<player> players(n);
+	std::vector<std::vector<row>> told(n);
+	for (size_t round = 0; round < rounds; round++)
+		for (size_t i = 0; i < n; i++) {
+			size_t at = turn(round, i, n);
+			std::vector<row> one = run_alone(w, w.subjects[at]);
+			if (one.empty())
+				return {};
+			players[at].name = w.subjects[at].name;
+			players[at].ns_per_op.push_back(one[0].ns_per_op);
+			told[at].push_back(std::move(one[0]));
+		}
+	std::vector<row> rows = summarise(w, players);
+	for (size_t i = 0; i < n; i++)
+		describe_alone(told[i], rows[i]);
+	std::fprintf(stderr, "%-24s %zu subjects, %zu rounds, a process for every run\n", w.name.c_str(), n,
+		rounds);
 	return rows;
 }
 
 std::vector<row> run_workload(const workload &w, const run_options &options) {
 	ns_per_tick();
-	std::vector<row> rows =
-		receive_rows(in_child([&](FILE *out) { send_rows(out, play(w, options)); }));
+	size_t rounds = w.rounds == 0 ? options.rounds : std::min(w.rounds, options.rounds);
+	std::vector<row> rows = receive_rows(in_child([&](FILE *out) {
+		if (w.all_cpus)
+			use_all_cpus();
+		send_rows(out, w.alone ? play_alone(w, rounds) : play(w, rounds));
+	}));
 	if (rows.empty())
 		std::fprintf(stderr, "tenure-bench: %s failed\n", w.name.c_str());
 	return rows;

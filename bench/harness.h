@@ -5,7 +5,9 @@
  * workload inherits the ageing of another. In it all subjects are made first; then they are run in
  * rounds, every subject once a round, the order rotated from round to round and reversed in every other
  * one. What is compared is the quotient of two subjects' times in the same round; what is published is
- * its median with a 95 % interval. */
+ * its median with a 95 % interval.
+ *
+ * Workloads run on CPU 1 unless they say that they use all CPUs; the threads of those are in crew.h. */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
 
@@ -45,6 +47,12 @@ public:
 	 * be all of it. */
 	virtual uint64_t run(size_t repeats) = 0;
 
+	/* Whether threads of the last run lost their CPUs to another process; asked where the workload uses
+	 * all CPUs (for the others the process is asked). */
+	virtual bool interrupted() {
+		return false;
+	}
+
 	/* The last run counts (it was no warm-up, and nothing interrupted it): keep what it recorded. */
 	virtual void accept() {
 	}
@@ -63,7 +71,9 @@ struct workload {
 	std::string name;
 	double ops = 1;            /* operations in one repeat: what ns_per_op is divided by */
 	std::vector<subject> subjects;
-	size_t total_repeats = 0;  /* in all rounds together; 0: so many that a round takes 2 ms */
+	size_t rounds = 0;         /* at most; 0: as many as were asked for */
+	double round_ns = 2e6;     /* how long one run takes */
+	size_t total_repeats = 0;  /* in all rounds together; 0: so many that a run takes round_ns */
 	size_t least_repeats = 1;  /* in one round */
 	size_t unmeasured = 0;     /* repeats before every round that do not count: for work whose memory
 	                              the other subjects push out of the caches */
@@ -71,6 +81,9 @@ struct workload {
 	                              bytes_per_object */
 	std::function<void()> setup; /* runs before any subject is made: ages the heap, loads input */
 	unsigned threads = 1;
+	bool all_cpus = false;     /* its threads choose their CPUs themselves */
+	bool alone = false;        /* every run is one repeat in a process of its own: for what is measured
+	                              in memory */
 };
 
 /* `static const registration r{"arena", workloads};` in any file adds workloads to a family. */
@@ -107,8 +120,10 @@ size_t resident_bytes();
 size_t peak_resident_bytes();
 void reset_peak();
 
-/* Pins the process to one CPU (1, so that 0 is left to interrupts, where there are two). */
-void pin();
+/* Pins the calling thread and those that it starts to one CPU: member 0 of a crew to CPU 1, so that
+ * CPU 0 is left to interrupts, where there are two, member 1 to the one after it, and so on round. */
+void pin(unsigned member = 0);
+void use_all_cpus();
 
 /* Call first in main: starts the program again where the loader has kept too little thread-local
  * storage for a library that is opened at run time (jemalloc asks for 2.6 KiB). */

@@ -40,21 +40,63 @@ const loaded_library &mimalloc_library() {
 
 const malloc_calls &mimalloc_calls() {
 	const loaded_library &l = mimalloc_library();
+	static void (*const collect)(bool) = l.find<void(bool)>("mi_collect");
 	static const malloc_calls calls{l.find<void *(size_t)>("mi_malloc"),
-		l.find<void(void *)>("mi_free")};
+		l.find<void(void *)>("mi_free"), [] { collect(true); }};
 	return calls;
 }
 
 const malloc_calls &jemalloc_calls() {
 	static const loaded_library l("libjemalloc.so.2", "libjemalloc2");
-	static const malloc_calls calls{l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free")};
+	using control = int(const char *, void *, size_t *, void *, size_t);
+	static control *const mallctl = l.find<control>("mallctl");
+	static const malloc_calls calls{l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free"),
+		[] { mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); /* 4096: all of them */ }};
 	return calls;
 }
 
 const malloc_calls &tcmalloc_calls() {
 	static const loaded_library l("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4");
 	static const malloc_calls calls{l.find<void *(size_t)>("tc_malloc"),
-		l.find<void(void *)>("tc_free")};
+		l.find<void(void *)>("tc_free"), l.find<void()>("MallocExtension_ReleaseFreeMemory")};
+	return calls;
+}
+
+const malloc_calls &tbb_calls() {
+	static const loaded_library l("libtbbmalloc.so.2", "libtbbmalloc2");
+	static int (*const command)(int, void *) = l.find<int(int, void *)>("scalable_allocation_command");
+	static const malloc_calls calls{l.find<void *(size_t)>("scalable_malloc"),
+		l.find<void(void *)>("scalable_free"), [] { command(0, nullptr); /* clean all buffers */ }};
+	return calls;
+}
+
+#ifdef BENCH_CARGO_PEERS
+const bool has_cargo_peers = true;
+#else
+const bool has_cargo_peers = false;
+#endif
+
+/* MallocCalls in peers/src/lib.rs. */
+struct cargo_calls {
+	void *(*alloc)(size_t);
+	void (*free)(void *);
+	void (*trim)(bool);
+};
+
+static const cargo_calls &cargo_peer(const char *table) {
+	static const loaded_library l("libtenure_bench_peers.so", "tenure-bench itself");
+	return *l.find<const cargo_calls>(table);
+}
+
+const malloc_calls &snmalloc_calls() {
+	static const cargo_calls &peer = cargo_peer("tenure_bench_snmalloc");
+	static const malloc_calls calls{peer.alloc, peer.free};
+	return calls;
+}
+
+const malloc_calls &mimalloc3_calls() {
+	static const cargo_calls &peer = cargo_peer("tenure_bench_mimalloc3");
+	static const malloc_calls calls{peer.alloc, peer.free, [] { peer.trim(true); }};
 	return calls;
 }
 

@@ -28,12 +28,19 @@ private:
 struct malloc_calls {
 	void *(*alloc)(size_t);
 	void (*free)(void *);
+	void (*trim)() = nullptr; /* gives back what is unused; where there is a way */
 };
 
 const loaded_library &mimalloc_library();
 const malloc_calls &mimalloc_calls();
 const malloc_calls &jemalloc_calls();
 const malloc_calls &tcmalloc_calls();
+const malloc_calls &tbb_calls();
+
+/* Built by cargo from bench/peers, where there is a cargo. */
+extern const bool has_cargo_peers;
+const malloc_calls &snmalloc_calls();
+const malloc_calls &mimalloc3_calls();
 
 }
 #endif

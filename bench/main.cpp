@@ -26,9 +26,14 @@ static bool is_family(const std::string &name) {
 	return false;
 }
 
+/* What count.py can count: one process's main thread. */
+static bool is_counted(const bench::workload &w) {
+	return w.threads == 1 && !w.all_cpus && !w.alone;
+}
+
 static int list(const std::string &family) {
 	for (const bench::workload &w : bench::family_workloads(family))
-		for (const bench::subject &s : w.subjects)
+		for (const bench::subject &s : is_counted(w) ? w.subjects : std::vector<bench::subject>())
 			std::printf("%s %s %.17g\n", w.name.c_str(), s.name.c_str(), w.ops);
 	return 0;
 }
@@ -43,7 +48,7 @@ static int count(const std::string &workload, const std::string &subject, size_t
 	for (const std::string &family : bench::family_names())
 		for (const bench::workload &w : bench::family_workloads(family))
 			for (const bench::subject &s : w.subjects)
-				if (w.name == workload && s.name == subject) {
+				if (w.name == workload && s.name == subject && is_counted(w)) {
 					if (w.setup)
 						w.setup();
 					std::unique_ptr<bench::contestant> it = s.make();

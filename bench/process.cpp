@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <thread>
 
 #include "harness.h"
 
@@ -56,14 +55,29 @@ void reset_peak() {
 	std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-void pin() {
-	if (std::thread::hardware_concurrency() < 2)
+static unsigned cpu_count() {
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : static_cast<unsigned>(n);
+}
+
+void pin(unsigned member) {
+	if (cpu_count() < 2)
 		return;
+	unsigned cpu = (member + 1) % cpu_count();
 	cpu_set_t one;
 	CPU_ZERO(&one);
-	CPU_SET(1, &one);
+	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one) != 0)
-		std::fprintf(stderr, "tenure-bench: cannot pin to CPU 1; expect noise\n");
+		std::fprintf(stderr, "tenure-bench: cannot pin to CPU %u; expect noise\n", cpu);
+}
+
+void use_all_cpus() {
+	cpu_set_t all;
+	CPU_ZERO(&all);
+	for (unsigned cpu = 0; cpu < cpu_count(); cpu++)
+		CPU_SET(cpu, &all);
+	if (sched_setaffinity(0, sizeof all, &all) != 0)
+		std::perror("tenure-bench: cannot use all CPUs");
 }
 
 void reserve_static_tls(char **argv) {

@@ -44,6 +44,10 @@ static bool is_ours(const std::string &subject) {
 	return subject.compare(0, 6, "tenure") == 0;
 }
 
+static std::string title(const row &r) {
+	return r.threads == 1 ? r.workload : r.workload + " @" + std::to_string(r.threads);
+}
+
 static void print_ratio(const row &r, const char *peer) {
 	auto q = r.ratio.find(peer);
 	if (q == r.ratio.end())
@@ -63,6 +67,9 @@ static void print_row(const row &r) {
 	if (tail != r.fields.end())
 		std::printf("  p50 %.0f  p99 %.0f  p99.9 %.0f  max %.0f ns", r.fields.at("p50_ns"),
 			r.fields.at("p99_ns"), tail->second, r.fields.at("max_ns"));
+	for (const char *share : {"overhead_ratio", "committed_share"})
+		if (auto found = r.fields.find(share); found != r.fields.end())
+			std::printf("  %s %.4f", share, found->second);
 	std::printf("\n");
 }
 
@@ -87,7 +94,7 @@ static void print_losses(const std::vector<row> &rows) {
 		std::string text = is_ours(r.subject) ? losses(r) : "";
 		if (text.empty())
 			continue;
-		std::printf("  %-24s %-22s %s\n", r.workload.c_str(), r.subject.c_str(), text.c_str());
+		std::printf("  %-24s %-22s %s\n", title(r).c_str(), r.subject.c_str(), text.c_str());
 		any = true;
 	}
 	if (!any)
@@ -97,10 +104,10 @@ static void print_losses(const std::vector<row> &rows) {
 void print_table(const std::vector<row> &rows) {
 	std::string workload;
 	for (const row &r : rows) {
-		if (r.workload != workload)
-			std::printf("\n%-24s %10s  %-24s  %s\n", r.workload.c_str(), "ns/op",
+		if (title(r) != workload)
+			std::printf("\n%-24s %10s  %-24s  %s\n", title(r).c_str(), "ns/op",
 				"of glibc's time [95 %]", "of the floor's");
-		workload = r.workload;
+		workload = title(r);
 		print_row(r);
 	}
 	print_losses(rows);
