@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """plot.py [DIRECTORY]   draws every FAMILY.json in DIRECTORY (build/bench) as PNG and SVG beside it.
 
-FAMILY-ratios: time of every subject over glibc's, with 95 % intervals. FAMILY-NAME: time against batch
-size (workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, where recorded."""
+FAMILY-ratios: time of every subject over glibc's, with 95 % intervals, on several pages where there are
+many workloads. FAMILY-NAME: time against batch size (workloads NAME-1, NAME-16, ...) or threads.
+FAMILY-latency: percentiles, FAMILY-memory: what is held, where recorded."""
 
 import json
 import pathlib
@@ -18,9 +19,13 @@ from matplotlib import pyplot
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
 GREY, BLACK = "#9A9A9A", "#202020"
 LINES = {"tenure": (BLUE, "-", 2.6), "floor": (BLACK, ":", 1.6), "glibc": (RED, "-", 1.6),
-         "mimalloc": (GREEN, "-", 1.6), "boost": (ORANGE, "-", 1.6), "tcmalloc": (PURPLE, "-", 1.6)}
+         "mimalloc": (GREEN, "-", 1.6), "mimalloc3": (GREEN, "--", 1.6), "boost": (ORANGE, "-", 1.6),
+         "snmalloc": (ORANGE, "-", 1.6), "tcmalloc": (PURPLE, "-", 1.6)}
 PERCENTILES = [("p50_ns", "50 %", "o"), ("p99_ns", "99 %", "s"), ("p999_ns", "99.9 %", "D"),
                ("max_ns", "max", "|")]
+MEMORY = [("overhead_ratio", "memory held, bytes of live objects = 1"),
+          ("committed_share", "memory held after everything was freed, its most = 1")]
+PANELS = 10  # on one page
 SMALLEST_RATIO = 1e-5  # what is further below glibc than this took no time that a clock can tell
 
 pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
@@ -68,6 +73,13 @@ def number(value):
     return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+def name_subjects(axis, rows):
+    axis.set_yticks(range(len(rows)), [r["subject"] for r in rows])
+    for label, row in zip(axis.get_yticklabels(), rows):
+        label.set_color(colour(row["subject"]) if is_ours(row["subject"]) else BLACK)
+        label.set_fontweight("bold" if is_ours(row["subject"]) else "normal")
+
+
 def draw_ratios(axis, title, rows):
     rows = [r for r in rows if r["ratio"].get("glibc", {}).get("median", 0) > SMALLEST_RATIO]
     rows.sort(key=lambda r: -r["ratio"]["glibc"]["median"])
@@ -89,10 +101,7 @@ def draw_ratios(axis, title, rows):
     axis.set_xlim(low / room, high * room)
     narrow = high / low < 100
     axis.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5) if narrow else (1,)))
-    axis.set_yticks(range(len(rows)), [r["subject"] for r in rows])
-    for label, row in zip(axis.get_yticklabels(), rows):
-        label.set_color(colour(row["subject"]) if is_ours(row["subject"]) else BLACK)
-        label.set_fontweight("bold" if is_ours(row["subject"]) else "normal")
+    name_subjects(axis, rows)
     axis.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axis.set_title(title)
@@ -103,14 +112,23 @@ def plot_ratios(family, rows, to):
     groups = {k: v for k, v in workloads_of(rows).items() if any("glibc" in r["ratio"] for r in v)}
     if not groups:
         return
-    figure, axes = panels(len(groups), 5.6, [len(v) - 1 for v in groups.values()])
-    for axis, ((workload, threads), group) in zip(axes, groups.items()):
+    groups = list(groups.items())
+    pages = -(-len(groups) // PANELS)
+    size = -(-len(groups) // pages)
+    for page in range(pages):
+        name = f"{family}-ratios" + (f"-{page + 1}" if pages > 1 else "")
+        plot_ratio_page(family, groups[page * size:(page + 1) * size], to / name)
+
+
+def plot_ratio_page(family, groups, path):
+    figure, axes = panels(len(groups), 5.6, [len(v) - 1 for _, v in groups])
+    for axis, ((workload, threads), group) in zip(axes, groups):
         glibc = next(r["ns_per_op"] for r in group if r["subject"] == "glibc")
         at = f", {threads} threads" if threads > 1 else ""
         draw_ratios(axis, f"{workload}{at}   (glibc: {duration(glibc)} an operation)", group)
     figure.suptitle(f"{family}: time of each allocator over glibc's; medians of rounds, 95 % intervals",
                     fontsize=12)
-    save(figure, to / f"{family}-ratios")
+    save(figure, path)
 
 
 def duration(ns):
@@ -141,8 +159,9 @@ def style(subject):
     return GREY, "-", 1.1
 
 
-def draw_lines(axis, series):
-    """series: {subject: [(x, ns)]}; labels stand at the right end, moved apart."""
+def draw_lines(axis, series, span):
+    """series: {subject: [(x, ns)]}; labels stand at the right end, moved apart.
+    span: the last x over the first."""
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     for subject, points in series.items():
@@ -153,11 +172,12 @@ def draw_lines(axis, series):
     names = list(series)
     last = [sorted(series[n])[-1] for n in names]
     right = max(x for x, _ in last)
+    label_at = right * span**0.06
     at = [axis.transData.transform((right, y))[1] for _, y in last]
     height = axis.figure.dpi * 10.5 / 72
     for name, (_, y), pixel in zip(names, last, spread(at, height)):
         y_label = axis.transData.inverted().transform((0, pixel))[1]
-        axis.annotate(name, (right, y), (right * 1.35, y_label), color=style(name)[0], va="center",
+        axis.annotate(name, (right, y), (label_at, y_label), color=style(name)[0], va="center",
                       fontsize=8.5, fontweight="bold" if is_ours(name) else "normal",
                       arrowprops={"arrowstyle": "-", "relpos": (0, 0.5), "color": style(name)[0],
                                   "linewidth": 0.5})
@@ -167,9 +187,10 @@ def plot_lines(family, name, series, label, to):
     figure, axis = pyplot.subplots(figsize=(8.6, 5.4), layout="constrained")
     xs = sorted({x for points in series.values() for x, _ in points})
     ys = [y for points in series.values() for _, y in points]
-    axis.set_xlim(xs[0] / 1.2, xs[-1] * 6)
+    span = max(xs[-1] / xs[0], 4)
+    axis.set_xlim(xs[0] / span**0.05, xs[-1] * span**0.42)  # room for the labels
     axis.set_ylim(min(ys) / 1.3, max(ys) * 1.3)
-    draw_lines(axis, series)
+    draw_lines(axis, series, span)
     axis.set_xticks(xs, [f"{x:,}" for x in xs])
     axis.set_xticks([], minor=True)
     axis.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda y, _: f"{y:g}"))
@@ -179,7 +200,7 @@ def plot_lines(family, name, series, label, to):
     axis.grid(axis="y", color="#E4E4E4", zorder=0)
     axis.set_xlabel(label)
     axis.set_ylabel("ns per operation (median; logarithmic)")
-    axis.set_title(f"{name}: time against {label}")
+    axis.set_title(f"{name}: time against {label.partition(' (')[0]}")
     save(figure, to / f"{family}-{name.removeprefix(family + '-')}")
 
 
@@ -187,17 +208,19 @@ def plot_series(family, rows, to):
     """Batches, and whatever was run with several numbers of threads."""
     batches, by_threads = {}, {}
     for row in rows:
-        match = re.fullmatch(r"(.*-batch)-(\d+)", row["workload"])
+        match = re.fullmatch(r"(.*-batch|handoff)-(\d+)", row["workload"])
         threads = row.get("threads", 1)
         subject, ns = row["subject"], row["ns_per_op"]
         if match:
-            batches.setdefault(match[1], {}).setdefault(subject, []).append((int(match[2]), ns))
+            name = match[1] + (f"-{threads}-threads" if threads > 1 and "batch" in match[1] else "")
+            batches.setdefault(name, {}).setdefault(subject, []).append((int(match[2]), ns))
         by_threads.setdefault(row["workload"], {}).setdefault(subject, []).append((threads, ns))
     for name, series in batches.items():
         plot_lines(family, name, series, "objects in a batch", to)
     for name, series in by_threads.items():
-        if any(len(points) > 1 for points in series.values()):
-            plot_lines(family, name, series, "threads", to)
+        series = {subject: points for subject, points in series.items() if len(points) > 2}
+        if series:
+            plot_lines(family, name, series, "threads (CPU time of all; more than CPUs take turns)", to)
 
 
 def draw_latency(axis, title, rows):
@@ -209,10 +232,7 @@ def draw_latency(axis, title, rows):
             axis.scatter(value, i, marker=marker, s=30, color=colour(row["subject"]), zorder=2,
                          label=name if i == 0 else None)
     axis.set_xscale("log")
-    axis.set_yticks(range(len(rows)), [r["subject"] for r in rows])
-    for label, row in zip(axis.get_yticklabels(), rows):
-        label.set_color(colour(row["subject"]) if is_ours(row["subject"]) else BLACK)
-        label.set_fontweight("bold" if is_ours(row["subject"]) else "normal")
+    name_subjects(axis, rows)
     axis.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda x, _: duration(x)))
     axis.grid(axis="x", color="#E4E4E4", zorder=0)
     axis.set_title(title)
@@ -228,9 +248,35 @@ def plot_latency(family, rows, to):
         draw_latency(axis, workload, group)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=4, frameon=False)
-    figure.suptitle(f"{family}: how long the slow ones take; percentiles of single requests",
-                    fontsize=12)
+    figure.suptitle(f"{family}: how long the slow ones take; percentiles", fontsize=12)
     save(figure, to / f"{family}-latency")
+
+
+def draw_memory(axis, field, label, rows):
+    rows = sorted(rows, key=lambda r: -r[field])
+    for i, row in enumerate(rows):
+        ours = is_ours(row["subject"])
+        axis.barh(i, row[field], height=0.62, color=colour(row["subject"]), alpha=1 if ours else 0.55)
+        beyond = max(row[field], 1) if row[field] > 0.9 else row[field]  # not on the line at 1
+        axis.annotate(number(row[field]), (beyond, i), (4, 0), textcoords="offset points", va="center",
+                      fontsize=8, fontweight="bold" if ours else "normal")
+    axis.axvline(1, color=RED, linewidth=1)
+    axis.set_xlim(0, max(1, *(r[field] for r in rows)) * 1.12)
+    name_subjects(axis, rows)
+    axis.set_title(rows[0]["workload"])
+    axis.set_xlabel(label)
+
+
+def plot_memory(family, rows, to):
+    shown = [(field, label, group) for field, label in MEMORY
+             for group in workloads_of([r for r in rows if field in r]).values()]
+    if not shown:
+        return
+    figure, axes = panels(len(shown), 5.6, [len(group) for _, _, group in shown])
+    for axis, (field, label, group) in zip(axes, shown):
+        draw_memory(axis, field, label, group)
+    figure.suptitle(f"{family}: memory that is held", fontsize=12)
+    save(figure, to / f"{family}-memory")
 
 
 def main():
@@ -243,6 +289,7 @@ def main():
         plot_ratios(file.stem, rows, to)
         plot_series(file.stem, rows, to)
         plot_latency(file.stem, rows, to)
+        plot_memory(file.stem, rows, to)
 
 
 if __name__ == "__main__":
