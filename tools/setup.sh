@@ -12,7 +12,10 @@ case $target in
 demo) packages="$build $peers" ;;
 test) packages=$tests ;;
 bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-container-dev
-	libfoonathan-memory-dev libapr1-dev libtalloc-dev llvm-14-dev libglib2.0-dev pkg-config" ;;
+	libfoonathan-memory-dev libapr1-dev libtalloc-dev llvm-14-dev libglib2.0-dev pkg-config
+	libtbbmalloc2"
+	# Any cargo will do; Debian's is installed only where there is none.
+	command -v cargo >/dev/null || packages+=" cargo" ;;
 check) packages="$tests valgrind libclang-rt-14-dev mingw-w64 gcc-12" ;;
 *)
 	echo "usage: tools/setup.sh demo|test|bench|check" >&2
