@@ -9,12 +9,16 @@
  *   |- the depot has room     previous goes there, loaded becomes previous, an empty one is loaded
  *   `- else                   what is in previous goes back to the owner; without a magazine, one slot
  *
- * I1  below the slots of a loaded magazine stands NULL; a thread without one has `no_magazine` loaded,
- *     which is both empty and full.
+ * I1  below the slots of a loaded magazine stands NULL; a top in `no_magazine` is one of a magazine that
+ *     is both empty and full.
  * I2  a thread's magazines change only in that thread, between begin_change and end_change, or when
  *     that thread is no more (the registry's lock held).
  * I3  a local is in its thread's chain until the thread ends or meets it dead; its place is used again
  *     only after DEAD_LOCALS others, so that a stale handle finds it dead.
+ * I4  the top of a local that is near is there, and the one in the local is in no_magazine, so that a
+ *     handle's calls come here.
+ * I5  destroying leaves what is near to its thread, which may be going over to another cache just then:
+ *     the key there is never asked for again, and the dead local gets no top back.
  *
  * Locks are taken in this order: registry, the owner's, a depot's, the page layer's. */
 #include "magazines.h"
@@ -31,21 +35,22 @@ enum {
 	EXCHANGES_TO_GROW = 4,
 	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
 	DEAD_LOCALS = 64,
-	/* Locals and the objects that their threads use would have the same low 12 bits of address if both
-	 * began at a page's start. */
-	LOCALS_GAP = 1664,
-	LOCAL_BYTES = 128, /* two lines, so that no two threads share one */
+	CHAIN_COUNT = 16,
+	/* Locals should not have the low 12 bits of address of the records of slabs (which have those of
+	 * objects): a load of one after a store to the other would wait for it. */
+	LOCALS_GAP = 16 * TN_OS_LINE,
+	LOCAL_BYTES = TN_OS_LINE,
 };
 _Static_assert(sizeof(magazine) == TN_MAGAZINE_BYTES, "a magazine is a page");
 _Static_assert(sizeof(local) <= LOCAL_BYTES, "a local fits");
 _Static_assert(TN_DEPOT_WORDS - 1 >= TN_MAGAZINE_SLOTS_MAX, "a magazine has room");
 
-TN_THREAD tn_way tn_ways[TN_WAY_COUNT];
+TN_THREAD tn_near tn_near_slab, tn_near_pool;
 
 /* Owner thread only. */
 static _Thread_local struct {
 	enum { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED } state;
-	local *chain[TN_WAY_COUNT];
+	local *chain[CHAIN_COUNT]; /* by the low bits of their keys */
 } thread_locals;
 
 /* Under its lock; the locals lie in pages that are never given back. */
@@ -63,16 +68,10 @@ static _Alignas(TN_MAGAZINE_BYTES) magazine no_magazine;
 
 /* ---- a thread's magazines ---- */
 
-static magazine *loaded_of(const local *l) {
-	return (magazine *)((uintptr_t)l->hot.top & ~(uintptr_t)(TN_MAGAZINE_BYTES - 1));
-}
-
-static bool has_magazine(const local *l) {
-	return loaded_of(l) != &no_magazine;
-}
+static void **const no_top = &no_magazine.words[TN_DEPOT_WORDS - 1];
 
 static size_t fill_of(const local *l) {
-	return (size_t)(l->hot.top - tn_get(&l->bottom, TN_RELAXED));
+	return (size_t)(TN_LOAD(tn_get(&l->top_at, TN_RELAXED)) - tn_get(&l->bottom, TN_RELAXED));
 }
 
 /* The figures of another thread's magazines, consistent: the sequence lock of Linux, written with
@@ -81,7 +80,7 @@ static size_t count_slots_of(const local *l) {
 	for (int looks = 0; looks < 100; looks++) {
 		uint32_t before = tn_get(&l->changes, TN_ACQUIRE);
 		uintptr_t bottom = (uintptr_t)tn_get(&l->bottom, TN_ACQUIRE);
-		uintptr_t top = (uintptr_t)TN_LOAD(&l->hot.top);
+		uintptr_t top = (uintptr_t)TN_LOAD(tn_get(&l->top_at, TN_ACQUIRE));
 		size_t previous = tn_get(&l->previous_count, TN_ACQUIRE);
 		bool same = (top ^ bottom) < TN_MAGAZINE_BYTES && top >= bottom;
 		if (same && before % 2 == 0 && tn_get(&l->changes, TN_RELAXED) == before)
@@ -98,16 +97,17 @@ static void end_change(local *l) {
 	tn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);
 }
 
-static void set_loaded(local *l, void **bottom, size_t fill) {
+static void set_loaded(local *l, magazine *m, void **bottom, size_t fill) {
+	l->loaded = m;
 	tn_set(&l->bottom, bottom, TN_RELEASE);
-	__atomic_store_n(&l->hot.top, bottom + fill, __ATOMIC_RELEASE);
+	__atomic_store_n(tn_get(&l->top_at, TN_RELAXED), bottom + fill, __ATOMIC_RELEASE);
 }
 
-/* Loads a magazine at rest, or an empty one for `count` slots. */
+/* Loads a magazine with room for so many slots, `fill` of which are there, at its end. */
 static void load(local *l, magazine *m, size_t room, size_t fill) {
 	void **bottom = &m->words[TN_DEPOT_WORDS - 1 - room];
 	*bottom = NULL;
-	set_loaded(l, bottom, fill);
+	set_loaded(l, m, bottom, fill);
 }
 
 static void load_full(local *l, magazine *m) {
@@ -119,7 +119,7 @@ static void load_empty(local *l, magazine *m) {
 }
 
 static void load_none(local *l) {
-	set_loaded(l, &no_magazine.words[TN_DEPOT_WORDS - 1], 0);
+	set_loaded(l, NULL, no_top, 0);
 }
 
 static void set_previous(local *l, magazine *m, size_t count) {
@@ -131,12 +131,20 @@ static void set_previous(local *l, magazine *m, size_t count) {
 
 /* Puts the loaded magazine at rest. */
 static magazine *unload(local *l) {
-	magazine *m = loaded_of(l);
+	magazine *m = l->loaded;
 	m->count = fill_of(l);
 	void **bottom = tn_get(&l->bottom, TN_RELAXED);
 	memmove(first_slot(m), bottom + 1, m->count * sizeof(void *));
 	load_none(l);
 	return m;
+}
+
+static void *pop(local *l) {
+	return tn_top_pop(tn_get(&l->top_at, TN_RELAXED));
+}
+
+static bool push(local *l, void *p) {
+	return tn_top_push(tn_get(&l->top_at, TN_RELAXED), p);
 }
 
 static magazine *empty_magazine(cache *c) {
@@ -166,7 +174,7 @@ static void take_magazines(local *l, magazine *held[2]) {
 	begin_change(l);
 	held[0] = l->previous;
 	set_previous(l, NULL, 0);
-	held[1] = has_magazine(l) ? unload(l) : NULL;
+	held[1] = l->loaded != NULL ? unload(l) : NULL;
 	end_change(l);
 }
 
@@ -222,7 +230,7 @@ static bool drop_empty_magazines(cache *c, local *l) {
 /* Loads the slots that the owner found, the first one on top; without a magazine for them, one is the
  * answer and the others go back. */
 static void *load_found(cache *c, local *l, void *const *found, size_t count) {
-	magazine *m = has_magazine(l) ? loaded_of(l) : count == 1 ? NULL : empty_magazine(c);
+	magazine *m = l->loaded != NULL || count == 1 ? l->loaded : empty_magazine(c);
 	if (m == NULL) {
 		if (count > 1)
 			c->owner->take_back(c, (void **)found + 1, count - 1);
@@ -234,7 +242,7 @@ static void *load_found(cache *c, local *l, void *const *found, size_t count) {
 	begin_change(l);
 	load_full(l, m);
 	end_change(l);
-	return tn_local_pop(&l->hot);
+	return pop(l);
 }
 
 static void *find_slots(cache *c, local *l) {
@@ -257,7 +265,7 @@ static bool refill_local(cache *c, local *l) {
 	if (exchanged)
 		full = tn_depot_take_full(&c->depot, l->previous);
 	if (full != NULL) {
-		set_previous(l, has_magazine(l) ? loaded_of(l) : NULL, 0);
+		set_previous(l, l->loaded, 0);
 		load_full(l, full);
 	}
 	end_change(l);
@@ -266,13 +274,12 @@ static bool refill_local(cache *c, local *l) {
 	return full != NULL;
 }
 
-void *tn_local_take(local *l, const char *operation) {
-	void *p = tn_local_pop(&l->hot);
+static void *take_slot_of(cache *c, local *l) {
+	void *p = pop(l);
 	if (p != NULL)
 		return p;
-	cache *c = tn_local_cache(l, operation);
 	follow_flush(c, l);
-	return refill_local(c, l) ? tn_local_pop(&l->hot) : find_slots(c, l);
+	return refill_local(c, l) ? pop(l) : find_slots(c, l);
 }
 
 /* Both magazines are full: previous goes to the depot, and what the depot has no room for goes back to
@@ -293,17 +300,17 @@ static magazine *exchange_previous(cache *c, local *l) {
 /* The loaded magazine is full or missing: sees to it, if there is memory, that it has room. */
 static void make_room(cache *c, local *l) {
 	magazine *empty = NULL;
-	if (tn_get(&l->previous_count, TN_RELAXED) > 0 && has_magazine(l)) {
+	if (tn_get(&l->previous_count, TN_RELAXED) > 0 && l->loaded != NULL) {
 		empty = exchange_previous(c, l);
 		settle(c, l);
-	} else if (l->previous != NULL && has_magazine(l)) {
+	} else if (l->previous != NULL && l->loaded != NULL) {
 		empty = l->previous;
 	}
 	if (empty == NULL && l->capacity > 0)
 		empty = empty_magazine(c);
 	begin_change(l);
-	if (has_magazine(l))
-		set_previous(l, loaded_of(l), fill_of(l));
+	if (l->loaded != NULL)
+		set_previous(l, l->loaded, fill_of(l));
 	if (empty != NULL)
 		load_empty(l, empty);
 	else
@@ -311,14 +318,50 @@ static void make_room(cache *c, local *l) {
 	end_change(l);
 }
 
-void tn_local_give(local *l, void *p, const char *operation) {
-	if (tn_local_push(&l->hot, p))
+static void give_slot_to(cache *c, local *l, void *p) {
+	if (push(l, p))
 		return;
-	cache *c = tn_local_cache(l, operation);
 	follow_flush(c, l);
 	make_room(c, l);
-	if (!tn_local_push(&l->hot, p))
+	if (!push(l, p))
 		c->owner->take_back(c, &p, 1);
+}
+
+/* ---- near and far ---- */
+
+/* Where the top of `l` is from now on; `from` is where it was. */
+static void move_top(local *l, void ***from, void ***to) {
+	begin_change(l);
+	__atomic_store_n(to, TN_LOAD(from), __ATOMIC_RELEASE);
+	tn_set(&l->top_at, to, TN_RELEASE);
+	TN_STORE(from, no_top);
+	end_change(l);
+}
+
+/* A local whose cache is destroyed gets no top back: its magazines are gone. */
+static void put_away(tn_near *near) {
+	local *l = (local *)near->local;
+	if (l == NULL)
+		return;
+	near->key = 0;
+	near->local = NULL;
+	if (tn_get(&l->cache, TN_RELAXED) == NULL)
+		TN_STORE(&near->top, no_top);
+	move_top(l, &near->top, &l->hot.top);
+}
+
+static void bring_near(local *l, tn_near *near) {
+	put_away(near);
+	move_top(l, &l->hot.top, &near->top);
+	near->local = &l->hot;
+	near->key = l->key;
+}
+
+static void put_away_local(const local *l) {
+	if (tn_near_slab.local == &l->hot)
+		put_away(&tn_near_slab);
+	if (tn_near_pool.local == &l->hot)
+		put_away(&tn_near_pool);
 }
 
 /* ---- locals come and go ---- */
@@ -350,6 +393,7 @@ static void clear_chain(local **chain) {
 			continue;
 		}
 		*at = l->next_of_thread;
+		put_away_local(l);
 		bury(l);
 	}
 }
@@ -375,9 +419,10 @@ static void close_chain(local **chain) {
 
 static void close_thread_locals(void) {
 	thread_locals.state = LOCALS_CLOSED;
-	memset(tn_ways, 0, sizeof tn_ways);
+	put_away(&tn_near_slab);
+	put_away(&tn_near_pool);
 	tn_lock_take(&registry.lock);
-	for (size_t i = 0; i < TN_WAY_COUNT; i++)
+	for (size_t i = 0; i < CHAIN_COUNT; i++)
 		close_chain(&thread_locals.chain[i]);
 	tn_lock_give(&registry.lock);
 }
@@ -405,7 +450,7 @@ static local *add_local(cache *c) {
 	if (thread_locals.state == LOCALS_NEW && !tn_os_on_thread_exit(TN_EXIT_LOCALS, close_thread_locals))
 		return NULL;
 	thread_locals.state = LOCALS_OPEN;
-	local **chain = &thread_locals.chain[c->key % TN_WAY_COUNT];
+	local **chain = &thread_locals.chain[c->key % CHAIN_COUNT];
 	tn_lock_take(&registry.lock);
 	clear_chain(chain);
 	local *l = place_for_local();
@@ -417,6 +462,7 @@ static local *add_local(cache *c) {
 			.thread = &thread_locals,
 			.next_of_thread = *chain,
 			.link_of_cache = &c->locals};
+		tn_set(&l->top_at, &l->hot.top, TN_RELAXED);
 		load_none(l);
 		*chain = l;
 		tn_lock_take(&c->depot.lock);
@@ -430,17 +476,25 @@ static local *add_local(cache *c) {
 	return l;
 }
 
-local *tn_cache_local(cache *c) {
-	size_t way = c->key % TN_WAY_COUNT;
-	if (tn_ways[way].key == c->key)
-		return (local *)tn_ways[way].local;
-	local *l = thread_locals.chain[way];
+/* The calling thread's part if it has one. */
+static local *known_local(const cache *c) {
+	local *l = thread_locals.chain[c->key % CHAIN_COUNT];
 	while (l != NULL && l->key != c->key)
 		l = l->next_of_thread;
-	if (l == NULL && thread_locals.state != LOCALS_CLOSED)
-		l = add_local(c);
+	return l;
+}
+
+local *tn_cache_local(cache *c) {
+	local *l = known_local(c);
+	return l == NULL && thread_locals.state != LOCALS_CLOSED ? add_local(c) : l;
+}
+
+static local *near_local(cache *c, tn_near *near) {
+	if (TN_LIKELY(near->key == c->key))
+		return (local *)near->local;
+	local *l = tn_cache_local(c);
 	if (l != NULL)
-		tn_ways[way] = (tn_way){c->key, &l->hot};
+		bring_near(l, near);
 	return l;
 }
 
@@ -453,24 +507,36 @@ cache *tn_local_cache(const local *l, const char *operation) {
 	return c;
 }
 
-void *tn_cache_take(cache *c, const char *operation) {
-	local *l = tn_cache_local(c);
+void *tn_local_take(local *l, const char *operation) {
+	cache *c = tn_local_cache(l, operation);
+	put_away_local(l);
+	return take_slot_of(c, l);
+}
+
+void tn_local_give(local *l, void *p, const char *operation) {
+	cache *c = tn_local_cache(l, operation);
+	put_away_local(l);
+	give_slot_to(c, l, p);
+}
+
+void *tn_cache_take(cache *c, tn_near *near) {
+	local *l = near_local(c, near);
 	if (TN_LIKELY(l != NULL))
-		return tn_local_take(l, operation);
+		return take_slot_of(c, l);
 	void *p;
 	return c->owner->find(c, &p, 1) == 1 ? p : NULL;
 }
 
-void tn_cache_give(cache *c, void *p, const char *operation) {
-	local *l = tn_cache_local(c);
+void tn_cache_give(cache *c, tn_near *near, void *p) {
+	local *l = near_local(c, near);
 	if (TN_LIKELY(l != NULL))
-		tn_local_give(l, p, operation);
+		give_slot_to(c, l, p);
 	else
 		c->owner->take_back(c, &p, 1);
 }
 
 void tn_cache_flush(cache *c) {
-	local *l = thread_locals.state == LOCALS_OPEN ? tn_cache_local(c) : NULL;
+	local *l = known_local(c);
 	if (l != NULL)
 		give_all(c, l);
 }
@@ -580,13 +646,14 @@ void tn_cache_deinit(cache *c) {
 		tn_os_yield();
 		tn_lock_take(&registry.lock);
 	}
+	/* Their threads may be going over to other caches right now: what is near is left to them. */
 	for (local *l = c->locals; l != NULL; l = l->next_of_cache) {
-		magazine *held[2];
-		take_magazines(l, held);
+		magazine *held[] = {l->loaded, l->previous};
 		for (size_t i = 0; i < 2; i++)
 			if (held[i] != NULL)
 				c->owner->drop_magazine(c, held[i]);
 		tn_set(&l->cache, NULL, TN_RELAXED);
+		TN_STORE(&l->hot.top, no_top);
 	}
 	tn_lock_give(&registry.lock);
 	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)

@@ -13,6 +13,8 @@
 typedef struct cache cache;
 
 #define CACHE_REFUSED SIZE_MAX
+/* What a destroyed allocator has for a key: nothing near ever has it. */
+#define DEAD_KEY UINT64_MAX
 
 /* Called without the depot's lock, by any thread. */
 typedef struct cache_owner {
@@ -38,12 +40,14 @@ typedef struct local {
 	uint64_t key;
 	_Atomic(cache *) cache;    /* NULL: destroyed meanwhile */
 	_Atomic(uint32_t) changes; /* odd while the magazines change hands */
-	_Atomic(void **) bottom;   /* the word below the loaded magazine's oldest slot */
+	uint32_t flushes;		   /* of the cache, that it has followed */
+	void ***_Atomic top_at;	   /* where the top is: in `hot`, or near */
+	void **_Atomic bottom;	   /* the word below the loaded magazine's oldest slot */
+	magazine *loaded;		   /* or NULL */
 	magazine *previous;		   /* or NULL */
 	_Atomic(size_t) previous_count;
-	size_t capacity;	/* slots of the magazines that it fills */
-	unsigned exchanges; /* with the depot, since it grew */
-	uint32_t flushes;	/* of the cache, that it has followed */
+	uint32_t capacity;	/* slots of the magazines that it fills */
+	uint32_t exchanges; /* with the depot, since it grew */
 	const void *thread;
 	struct local *next_of_thread;
 	struct local *next_of_cache, **link_of_cache; /* under the depot's lock */
@@ -53,9 +57,10 @@ struct cache {
 	uint64_t key;
 	const cache_owner *owner;
 	const char *kind, *name;
-	size_t least_capacity, most_capacity;
+	uint32_t least_capacity, most_capacity;
 	_Atomic(uint32_t) flushes; /* asked for, by trim */
-	depot depot;
+	/* What is above is read with many calls, what is below is written with every exchange. */
+	_Alignas(TN_OS_LINE) depot depot;
 	local *locals;		 /* under the depot's lock */
 	cache *next, **link; /* in the registry, under its lock */
 	unsigned guests;	 /* threads that end and still have slots of it; under the registry's lock */
@@ -70,16 +75,16 @@ void tn_cache_deinit(cache *c);
 /* The calling thread's part; NULL when it is about to end or there is no memory. */
 local *tn_cache_local(cache *c);
 
-/* What the inlined pop and push could not do. `take` returns NULL with errno when there is no slot;
- * `give` never fails. A local whose cache is destroyed panics. */
+/* What the inlined pop and push could not do, for the calling thread: `take` returns NULL with errno
+ * when there is no slot, `give` never fails. The cache is the one that is near from then on. */
+void *tn_cache_take(cache *c, tn_near *near);
+void tn_cache_give(cache *c, tn_near *near, void *p);
+
+/* The same through a handle, which is not near from then on, and the cache that a handle is of; panics
+ * unless that is alive and the handle this thread's. */
 void *tn_local_take(local *l, const char *operation);
 void tn_local_give(local *l, void *p, const char *operation);
-/* The cache of a handle that a caller passed; panics unless it is alive and this thread's. */
 cache *tn_local_cache(const local *l, const char *operation);
-
-/* The same for the calling thread, with or without a part of its own. */
-void *tn_cache_take(cache *c, const char *operation);
-void tn_cache_give(cache *c, void *p, const char *operation);
 
 /* This thread's slots to the depot. */
 void tn_cache_flush(cache *c);

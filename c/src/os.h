@@ -11,6 +11,10 @@
  * Tenure supports; larger hardware pages only make decommit less precise. */
 #define TN_OS_PAGE ((size_t)4096)
 
+/* Bytes within which one thread's stores slow down another's loads: two lines, as processors fetch
+ * pairs. */
+#define TN_OS_LINE 128
+
 /* Address space without memory, aligned to `align` (a power of two of pages); NULL with ENOMEM. */
 void *tn_os_reserve(size_t size, size_t align);
 /* Gives address space back that tn_os_reserve returned. */

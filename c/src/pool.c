@@ -136,7 +136,7 @@ static const cache_owner pool_owner = {
 
 void *tn_pool_get_slow(tn_pool *hot) {
 	pool *p = live_pool(hot, "get");
-	void *object = tn_cache_take(&p->cache, "get");
+	void *object = tn_cache_take(&p->cache, &tn_near_pool);
 	if (object != NULL)
 		tn_shared_slab_turn(p->memory, object, SLOT_IDLE, SLOT_LIVE, "get", TN_CALLER);
 	return object;
@@ -152,11 +152,11 @@ void tn_pool_put_slow(tn_pool *hot, void *object) {
 		p->hot.reset(object, p->hot.ctx);
 		tn_forbid(object, p->size);
 	}
-	tn_cache_give(&p->cache, object, "put");
+	tn_cache_give(&p->cache, &tn_near_pool, object);
 }
 
 void tn_pool_put_full(tn_pool *hot, void *object) {
-	tn_cache_give(&live_pool(hot, "put")->cache, object, "put");
+	tn_cache_give(&live_pool(hot, "put")->cache, &tn_near_pool, object);
 }
 
 /* ---- flush, trim and looking ---- */
@@ -211,8 +211,8 @@ static void choose_bounds(pool *p, const tn_pool_options *o) {
 	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
 	size_t most = bound / SHARES_OF_BOUND;
 	most = most > MOST_POOL_CAPACITY ? MOST_POOL_CAPACITY : most == 0 && bound > 0 ? 1 : most;
-	p->cache.most_capacity = most;
-	p->cache.least_capacity = most < LEAST_POOL_CAPACITY ? most : LEAST_POOL_CAPACITY;
+	p->cache.most_capacity = (uint32_t)most;
+	p->cache.least_capacity = (uint32_t)(most < LEAST_POOL_CAPACITY ? most : LEAST_POOL_CAPACITY);
 }
 
 tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options) {
@@ -261,6 +261,6 @@ void tn_pool_destroy(tn_pool *hot) {
 	tn_shared_slab_each(p->memory, take_object_apart, p);
 	tn_shared_slab_destroy(p->memory);
 	p->state = TN_DEAD;
-	p->hot.key = 0;
+	p->hot.key = DEAD_KEY;
 	tn_pages_release(p, p->own_bytes, TN_OS_PAGE);
 }

@@ -32,9 +32,8 @@
 enum {
 	RANKS = 4, /* from the fullest chunks to the emptiest */
 	FIRST_CAPACITY = 31,
-	CACHE_LINE_BYTES = 64,
 	/* As in slab.c: the record's first words and slot 0 should not share their low 12 bits. */
-	RECORD_GAP = 1600,
+	RECORD_GAP = 13 * TN_OS_LINE,
 };
 #define MAGAZINE_REACH ((size_t)256 << 10) /* bytes of slots that a magazine holds at most */
 
@@ -422,7 +421,7 @@ static void note_freed(shared_slab *s, void *p) {
 
 void *tn_shared_slab_alloc_slow(tn_shared_slab *hot) {
 	shared_slab *s = shared_of(hot, "alloc");
-	return note_taken(s, tn_cache_take(&s->cache, "alloc"));
+	return note_taken(s, tn_cache_take(&s->cache, &tn_near_slab));
 }
 
 void tn_shared_slab_free_slow(tn_shared_slab *hot, void *p) {
@@ -430,7 +429,7 @@ void tn_shared_slab_free_slow(tn_shared_slab *hot, void *p) {
 	if (p == NULL)
 		return;
 	note_freed(s, p);
-	tn_cache_give(&s->cache, p, "free");
+	tn_cache_give(&s->cache, &tn_near_slab, p);
 }
 
 void *tn_shared_slab_local_alloc_slow(tn_local *l) {
@@ -657,9 +656,9 @@ static bool lay_out_chunks(shared_slab *s, size_t chunk_bytes) {
 			size_t words = bit_words(s->slot_size, s->grain_bits, count);
 			size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * WORD_BITS;
 			size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
-			if (head > s->chunk_bytes - CACHE_LINE_BYTES)
+			if (head > s->chunk_bytes - TN_OS_LINE)
 				continue;
-			s->head_offset = (s->chunk_bytes - head) & ~(size_t)(CACHE_LINE_BYTES - 1);
+			s->head_offset = (s->chunk_bytes - head) & ~((size_t)TN_OS_LINE - 1);
 			s->states_offset = s->chunk_bytes - states;
 			s->chunk_slots = count;
 			if (count * s->slot_size <= s->head_offset)
@@ -671,8 +670,9 @@ static bool lay_out_chunks(shared_slab *s, size_t chunk_bytes) {
 static void choose_capacity(shared_slab *s, size_t asked) {
 	size_t reach = MAGAZINE_REACH / s->slot_size;
 	size_t most = reach == 0 ? 1 : reach < TN_MAGAZINE_SLOTS_MAX ? reach : TN_MAGAZINE_SLOTS_MAX;
-	s->cache.most_capacity = asked != 0 ? asked : most;
-	s->cache.least_capacity = asked != 0 ? asked : most < FIRST_CAPACITY ? most : FIRST_CAPACITY;
+	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
+	s->cache.least_capacity =
+		(uint32_t)(asked != 0 ? asked : most < FIRST_CAPACITY ? most : FIRST_CAPACITY);
 }
 
 tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
@@ -727,7 +727,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 		release_shared_chunk(s, s->chunks);
 	tn_source source = s->source;
 	s->state = TN_DEAD;
-	s->hot.key = 0;
+	s->hot.key = DEAD_KEY;
 	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);
 }
 

@@ -82,9 +82,9 @@ TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_ful
  * threads  any
  * cost     a handful of instructions inlined while this thread has idle objects */
 TN_INLINE void *tn_pool_get(tn_pool *p) {
-	tn_local *l = tn_local_near(p->key);
 	void *object;
-	if (TN_UNLIKELY(tn_hook_checked() || l == NULL || (object = tn_local_pop(l)) == NULL))
+	if (TN_UNLIKELY(tn_hook_checked() || tn_near_pool.key != p->key ||
+			(object = tn_top_pop(&tn_near_pool.top)) == NULL))
 		return tn_pool_get_slow(p);
 	return object;
 }
@@ -95,14 +95,13 @@ TN_INLINE void *tn_pool_get(tn_pool *p) {
  * threads  any
  * cost     as get, and what `reset` costs */
 TN_INLINE void tn_pool_put(tn_pool *p, void *object) {
-	tn_local *l = tn_local_near(p->key);
-	if (TN_UNLIKELY(tn_hook_checked() || object == NULL || l == NULL)) {
+	if (TN_UNLIKELY(tn_hook_checked() || object == NULL || tn_near_pool.key != p->key)) {
 		tn_pool_put_slow(p, object);
 		return;
 	}
 	if (p->reset != NULL)
 		p->reset(object, p->ctx);
-	if (TN_UNLIKELY(!tn_local_push(l, object)))
+	if (TN_UNLIKELY(tn_near_pool.key != p->key || !tn_top_push(&tn_near_pool.top, object)))
 		tn_pool_put_full(p, object);
 }
 

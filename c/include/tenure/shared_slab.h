@@ -89,11 +89,12 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails
  * threads  any
  * cost     a handful of instructions inlined, no atomic operation; one call in a magazine's worth goes
- *          to the depot */
+ *          to the depot. Inlined is the shared slab that the thread used last; going over to another one
+ *          costs a function call. */
 TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
-	tn_local *l = tn_local_near(s->key);
 	void *p;
-	if (TN_UNLIKELY(tn_hook_checked() || l == NULL || (p = tn_local_pop(l)) == NULL))
+	if (TN_UNLIKELY(tn_hook_checked() || tn_near_slab.key != s->key ||
+			(p = tn_top_pop(&tn_near_slab.top)) == NULL))
 		return tn_shared_slab_alloc_slow(s);
 	return p;
 }
@@ -105,10 +106,8 @@ TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
  * threads  any
  * cost     as alloc; does not touch the slot, never fails, never needs memory */
 TN_INLINE void tn_shared_slab_free(tn_shared_slab *s, void *p) {
-	if (p == NULL)
-		return;
-	tn_local *l = tn_local_near(s->key);
-	if (TN_UNLIKELY(tn_hook_checked() || l == NULL || !tn_local_push(l, p)))
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || tn_near_slab.key != s->key ||
+			!tn_top_push(&tn_near_slab.top, p)))
 		tn_shared_slab_free_slow(s, p);
 }
 
@@ -146,7 +145,7 @@ TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_sla
  * cost     as tn_slab_alloc */
 TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
 	void *p;
-	if (TN_UNLIKELY(tn_hook_checked() || (p = tn_local_pop(l)) == NULL))
+	if (TN_UNLIKELY(tn_hook_checked() || (p = tn_top_pop(&l->top)) == NULL))
 		return tn_shared_slab_local_alloc_slow(l);
 	return p;
 }
@@ -157,9 +156,7 @@ TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
  * threads  owner only
  * cost     as tn_slab_free */
 TN_INLINE void tn_shared_slab_local_free(tn_local *l, void *p) {
-	if (p == NULL)
-		return;
-	if (TN_UNLIKELY(tn_hook_checked() || !tn_local_push(l, p)))
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || !tn_top_push(&l->top, p)))
 		tn_shared_slab_local_free_slow(l, p);
 }
 
