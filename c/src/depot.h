@@ -6,9 +6,10 @@
  * magazines and never follows a pointer that another thread may take away. That is why there is no tag
  * and no ABA here: the links are those of magazines, read and written under the lock.
  *
- * What nobody needs: the lowest number of full magazines in a window is what was not needed in it; what
- * was not needed in two windows in a row is surplus (as the victim generation of Go's sync.Pool, with the
- * low watermark of the h2o web server to tell what is used). A window is ended by the owner of the depot.
+ * What nobody needs: the lowest number of full magazines in a window is what was not needed in it;
+ * what was not needed in two windows in a row is surplus (as the victim generation of Go's sync.Pool,
+ * with the low watermark of the h2o web server to tell what is used). How long a window is, the depot's
+ * owner says.
  *
  * cites    Bonwick and Adams 2001, "Magazines and Vmem" */
 #ifndef TENURE_DEPOT_H
@@ -35,9 +36,9 @@ typedef struct magazine {
 typedef struct magazine_list {
 	TN_GUARDED(magazine *) newest;
 	TN_GUARDED(size_t) count;
-	TN_GUARDED(size_t) low;	    /* fewest in this window */
+	TN_GUARDED(size_t) low;		   /* fewest in this window */
 	TN_GUARDED(size_t) low_before; /* in the window before */
-	TN_GUARDED(size_t) surplus;    /* to leave: neither window needed them */
+	TN_GUARDED(size_t) surplus;	   /* to leave: neither window needed them */
 } magazine_list;
 
 typedef struct depot {
@@ -45,11 +46,11 @@ typedef struct depot {
 	magazine_list full;
 	magazine_list empty;
 	TN_GUARDED(magazine *) partial; /* where what threads flush is gathered, or NULL */
-	TN_GUARDED(size_t) slots;		 /* in full magazines and the partial one */
+	TN_GUARDED(size_t) slots;		/* in full magazines and the partial one */
 	TN_GUARDED(size_t) weight;
 	TN_GUARDED(size_t) moved; /* slots that came or went in this window */
-	size_t magazine_slots;	   /* the partial one is full then */
-	size_t most_slots;		   /* what the depot takes */
+	size_t magazine_slots;	  /* the partial one is full then */
+	size_t most_slots;		  /* what the depot takes */
 	size_t most_weight;
 } depot;
 
@@ -101,7 +102,7 @@ static inline bool is_beyond_bounds(const depot *d) {
 
 static inline bool has_room(const depot *d, const magazine *m) {
 	return !is_beyond_bounds(d) && TN_AT(m->count) <= d->most_slots - TN_AT(d->slots) &&
-		TN_AT(m->weight) <= d->most_weight - TN_AT(d->weight);
+		   TN_AT(m->weight) <= d->most_weight - TN_AT(d->weight);
 }
 
 /* ---- one exchange each, under the lock ---- */
@@ -190,8 +191,7 @@ static inline magazine *tn_depot_settle(depot *d, size_t window) {
 		end_list_window(&d->full);
 		end_list_window(&d->empty);
 	}
-	magazine_list *list =
-		TN_AT(d->full.surplus) > 0 || is_beyond_bounds(d) ? &d->full : &d->empty;
+	magazine_list *list = TN_AT(d->full.surplus) > 0 || is_beyond_bounds(d) ? &d->full : &d->empty;
 	magazine *m = NULL;
 	if (TN_AT(list->surplus) > 0 || list == &d->full)
 		m = take_from_list(list);

@@ -7,10 +7,10 @@
  *   give                      the loaded magazine is full
  *   |- previous is empty      exchange the two
  *   |- the depot has room     previous goes there, loaded becomes previous, an empty one is loaded
- *   `- else                   what is in previous goes back to the owner; without a magazine, one slot
+ *   `- else                   what is in previous goes to the owner; without a magazine, one slot
  *
- * I1  below the slots of a loaded magazine stands NULL; a top in `no_magazine` is one of a magazine that
- *     is both empty and full.
+ * I1  below the slots of a loaded magazine stands NULL; a top in `no_magazine` is one of a magazine
+ *     that is both empty and full.
  * I2  a thread's magazines change only in that thread, between begin_change and end_change, or when
  *     that thread is no more (the registry's lock held).
  * I3  a local is in its thread's chain until the thread ends or meets it dead; its place is used again
@@ -75,7 +75,8 @@ static size_t fill_of(const local *l) {
 }
 
 /* The figures of another thread's magazines, consistent: the sequence lock of Linux, written with
- * releases where that has barriers. A top of another magazine than the bottom's is a look in between. */
+ * releases where that has barriers. A top that is in another magazine than the bottom is a look in
+ * between. */
 static size_t count_slots_of(const local *l) {
 	for (int looks = 0; looks < 100; looks++) {
 		uint32_t before = tn_get(&l->changes, TN_ACQUIRE);

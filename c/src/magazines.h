@@ -38,7 +38,7 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
-	_Atomic(cache *) cache;    /* NULL: destroyed meanwhile */
+	_Atomic(cache *) cache;	   /* NULL: destroyed meanwhile */
 	_Atomic(uint32_t) changes; /* odd while the magazines change hands */
 	uint32_t flushes;		   /* of the cache, that it has followed */
 	void ***_Atomic top_at;	   /* where the top is: in `hot`, or near */

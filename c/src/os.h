@@ -11,7 +11,7 @@
  * Tenure supports; larger hardware pages only make decommit less precise. */
 #define TN_OS_PAGE ((size_t)4096)
 
-/* Bytes within which one thread's stores slow down another's loads: two lines, as processors fetch
+/* Bytes within which one thread's stores slow down another's loads: two lines, as they are fetched in
  * pairs. */
 #define TN_OS_LINE 128
 
@@ -40,7 +40,7 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
 /* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set per process. */
 void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
-/* Sleeps until woken, or not, while `*word` is `value`; the caller looks again. Wakes one such sleeper. */
+/* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. */
 void tn_os_wait(const void *word, uint32_t value);
 void tn_os_wake(const void *word);
 /* Lets another thread run. */

@@ -304,7 +304,8 @@ static void close_thread_cache(void) {
  * go straight to the process. */
 static bool thread_cache_open(void) {
 	if (TN_UNLIKELY(thread_cache.state == CACHE_NEW))
-		thread_cache.state = tn_os_on_thread_exit(TN_EXIT_PAGES, close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
+		thread_cache.state =
+			tn_os_on_thread_exit(TN_EXIT_PAGES, close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
 	return thread_cache.state == CACHE_OPEN;
 }
 

@@ -181,8 +181,9 @@ size_t tn_pool_trim(tn_pool *hot) {
 	tn_set(&p->window_began, tn_os_milliseconds(), TN_RELAXED);
 	read_memory(p, &after);
 	/* Others may have taken more meanwhile. */
-	return before.committed_bytes > after.committed_bytes ? before.committed_bytes - after.committed_bytes
-														   : 0;
+	return before.committed_bytes > after.committed_bytes
+			   ? before.committed_bytes - after.committed_bytes
+			   : 0;
 }
 
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {

@@ -12,8 +12,8 @@ enum slot_state {
 };
 
 /* As tn_shared_slab_create; panics name `kind`. */
-tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
-	const tn_shared_slab_options *options);
+tn_shared_slab *tn_shared_slab_make(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *options);
 
 /* One slot, for whoever is called from `site`, and back. */
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site);

@@ -7,16 +7,16 @@
  *
  *   | slot 0 | slot 1 | ... carved up to here ...| | head | bits | hardened: states |
  *
- * A magazine's page is taken when a thread needs one. Where there is none, slots go straight into their
- * chunk's bits: so a free never needs memory. In debug a shared slab is something else: see
+ * A magazine's page is taken when a thread needs one. Where there is none, slots go straight into
+ * their chunk's bits: so a free never needs memory. In debug a shared slab is something else: see
  * shared_slab_debug.c.
  *
  * I1  a bit is 1 for a slot that is carved and lies free in its chunk; every other carved slot is
  *     outside: handed out, or in a magazine.
  * I2  outside = carved - the sum of all chunks' free slots; in use = outside - what magazines hold.
  * I3  a chunk with slots to give is in the list of its rank, by how full it is.
- * I4  hardened: the state of a slot is SLOT_LIVE exactly while it is handed out, so that of two frees of
- *     one slot, by whatever threads, one finds it free. */
+ * I4  hardened: the state of a slot is SLOT_LIVE exactly while it is handed out, so that of two frees
+ *     of one slot, by whatever threads, one finds it free. */
 #include <tenure/shared_slab.h>
 
 #if TN_MODE != TN_MODE_DEBUG
@@ -39,9 +39,9 @@ enum {
 
 typedef struct shared_chunk {
 	char *base;
-	struct shared_chunk *next, **link;		/* in the list of its rank, or none */
+	struct shared_chunk *next, **link;			   /* in the list of its rank, or none */
 	struct shared_chunk *next_chunk, **link_chunk; /* of all */
-	size_t free;							/* bits that are set */
+	size_t free;								   /* bits that are set */
 	_Atomic(size_t) carved;
 	bool empty; /* all of it is free, and it is counted as such */
 	uint64_t bits[];
@@ -93,7 +93,8 @@ static shared_chunk *shared_chunk_at(const shared_slab *s, uintptr_t base) {
 	return (shared_chunk *)(base + s->head_offset);
 }
 
-static TN_COLD _Noreturn void panic_not_ours(const shared_slab *s, const void *p, const char *operation) {
+static TN_COLD _Noreturn void panic_not_ours(
+	const shared_slab *s, const void *p, const char *operation) {
 	tn_panic(s->cache.kind, s->name, "%s: %p is not a slot of this %s", operation, p, s->cache.kind);
 }
 
@@ -238,38 +239,39 @@ static size_t collect_free(shared_slab *s, shared_chunk *c, void **slots, size_t
 	return found;
 }
 
-/* Slots that nobody has had yet; one only where it must be built. CACHE_REFUSED if it could not be. */
+/* Slots that nobody has had yet. */
 static size_t carve_fresh(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
 	size_t left = s->chunk_slots - carved;
-	if (s->init != NULL && count > 1)
-		count = 1;
 	count = count < left ? count : left;
 	for (size_t i = 0; i < count; i++)
 		slots[i] = c->base + (carved + i) * s->slot_size;
-	if (s->init != NULL && count > 0 && !s->init(slots[0], s->ctx))
-		return errno = ENOMEM, CACHE_REFUSED;
 	tn_set(&c->carved, carved + count, TN_RELAXED);
 	return count;
 }
 
+/* A slot that must be built before anybody has it; CACHE_REFUSED if it could not be. */
+static size_t build_fresh(shared_slab *s, shared_chunk *c, void **slot) {
+	if (!s->init(c->base + tn_get(&c->carved, TN_RELAXED) * s->slot_size, s->ctx))
+		return errno = ENOMEM, CACHE_REFUSED;
+	return carve_fresh(s, c, slot, 1);
+}
+
+/* Of slots that must be built, as many as are, or a new one. */
 static size_t find_in_chunks(shared_slab *s, void **slots, size_t count) {
-	size_t found = 0;
-	while (found < count) {
+	size_t found = 0, before = 0;
+	do {
+		before = found;
 		shared_chunk *c = fullest_chunk(s);
 		if (c == NULL && (found > 0 || (c = add_shared_chunk(s)) == NULL))
 			break;
-		size_t here = collect_free(s, c, slots + found, count - found);
-		size_t fresh = here > 0 && s->init != NULL ? 0 : carve_fresh(s, c, slots + found + here,
-			count - found - here);
-		bool refused = fresh == CACHE_REFUSED;
-		found += here + (refused ? 0 : fresh);
+		found += collect_free(s, c, slots + found, count - found);
+		if (s->init == NULL)
+			found += carve_fresh(s, c, slots + found, count - found);
+		else if (found == 0)
+			found = build_fresh(s, c, slots);
 		settle_chunk(s, c);
-		if (refused)
-			return found > 0 ? found : CACHE_REFUSED;
-		if (fresh == 1 && s->init != NULL)
-			break;
-	}
+	} while (found < count && found > before && found != CACHE_REFUSED);
 	return found;
 }
 
@@ -391,7 +393,7 @@ static TN_COLD _Noreturn void panic_state(
 	const shared_slab *s, const void *p, unsigned state, const char *operation) {
 	exact_chunk(s, p, operation);
 	tn_panic(s->cache.kind, s->name, "%s: %p is %s already", operation, p,
-		state == SLOT_FREE ? "free" : state == SLOT_IDLE ? "idle" : "live");
+		(const char *[]){"free", "live", "idle"}[state]);
 }
 
 void tn_shared_slab_turn(tn_shared_slab *hot, void *p, enum slot_state from, enum slot_state to,
@@ -560,8 +562,8 @@ static void unmark_slots(void *const *slots, size_t count, void *ctx) {
 }
 
 /* Calls `visit` for every slot that is neither in a chunk's bits nor in a magazine. */
-static void each_live(shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx,
-	const char *operation) {
+static void each_live(
+	shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx, const char *operation) {
 	flip_job job = {s, operation};
 	tn_cache_each(&s->cache, mark_slots, &job);
 	for (shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk)
@@ -612,8 +614,9 @@ static void verify_live(void *slot, void *ctx) {
 	const shared_slab *s = job->slab;
 	job->count++;
 	if (TN_MODE != TN_MODE_RELEASE)
-		shared_require(s, tn_get(state_of(s, owned_chunk(s, slot, "verify"), slot), TN_RELAXED) !=
-				SLOT_FREE, "a slot that is nowhere free is not live");
+		shared_require(s,
+			tn_get(state_of(s, owned_chunk(s, slot, "verify"), slot), TN_RELAXED) != SLOT_FREE,
+			"a slot that is nowhere free is not live");
 }
 
 static size_t count_bits(const shared_slab *s, const shared_chunk *c) {
@@ -633,7 +636,8 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 		shared_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
 		shared_require(s, here <= s->chunk_slots, "a chunk has more slots than room");
 		shared_require(s, count_bits(s, c) == c->free, "a chunk's free slots do not add up");
-		shared_require(s, (slots_left(s, c) > 0) == (c->link != NULL), "a chunk is not where it belongs");
+		shared_require(
+			s, (slots_left(s, c) > 0) == (c->link != NULL), "a chunk is not where it belongs");
 		carved += here;
 		free += c->free;
 		chunks++;
@@ -671,19 +675,22 @@ static void choose_capacity(shared_slab *s, size_t asked) {
 	size_t reach = MAGAZINE_REACH / s->slot_size;
 	size_t most = reach == 0 ? 1 : reach < TN_MAGAZINE_SLOTS_MAX ? reach : TN_MAGAZINE_SLOTS_MAX;
 	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
-	s->cache.least_capacity =
-		(uint32_t)(asked != 0 ? asked : most < FIRST_CAPACITY ? most : FIRST_CAPACITY);
+	s->cache.least_capacity = (uint32_t)(asked != 0				 ? asked
+										 : most < FIRST_CAPACITY ? most
+																 : FIRST_CAPACITY);
 }
 
-tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
-	const tn_shared_slab_options *o) {
+tn_shared_slab *tn_shared_slab_make(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
 	align = align == 0 ? 16 : align;
 	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL) ||
 		o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.state = TN_ALIVE,
 		.slot_size = tn_round_up(size, align),
-		.retain_chunks = o->retain_chunks == 0 ? 1 : o->retain_chunks == TN_NONE ? 0 : o->retain_chunks,
+		.retain_chunks = o->retain_chunks == 0		   ? 1
+						 : o->retain_chunks == TN_NONE ? 0
+													   : o->retain_chunks,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.init = o->init,
 		.fini = o->fini,
@@ -712,8 +719,8 @@ tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
 	return &s->hot;
 }
 
-tn_shared_slab *tn_shared_slab_create(size_t size, size_t align,
-	const tn_shared_slab_options *options) {
+tn_shared_slab *tn_shared_slab_create(
+	size_t size, size_t align, const tn_shared_slab_options *options) {
 	static const tn_shared_slab_options defaults;
 	return tn_shared_slab_make("shared slab", size, align, options == NULL ? &defaults : options);
 }

@@ -178,8 +178,8 @@ bool tn_shared_slab_verify(const tn_shared_slab *s) {
 
 /* ---- create and destroy ---- */
 
-static tn_slab *make_inner(const char *kind, size_t size, size_t align,
-	const tn_shared_slab_options *o, size_t own_bytes) {
+static tn_slab *make_inner(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o, size_t own_bytes) {
 	tn_slab_options inner = {.name = o->name,
 		.chunk_bytes = o->chunk_bytes,
 		.limit_bytes = o->limit_bytes,
@@ -195,8 +195,8 @@ static tn_slab *make_inner(const char *kind, size_t size, size_t align,
 	return tn_slab_make(kind, size, align, &inner);
 }
 
-tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
-	const tn_shared_slab_options *o) {
+tn_shared_slab *tn_shared_slab_make(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
 	if (o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
 		return errno = EINVAL, NULL;
 	locked_slab draft = {.state = TN_ALIVE,
@@ -220,8 +220,8 @@ tn_shared_slab *tn_shared_slab_make(const char *kind, size_t size, size_t align,
 	return &s->hot;
 }
 
-tn_shared_slab *tn_shared_slab_create(size_t size, size_t align,
-	const tn_shared_slab_options *options) {
+tn_shared_slab *tn_shared_slab_create(
+	size_t size, size_t align, const tn_shared_slab_options *options) {
 	static const tn_shared_slab_options defaults;
 	return tn_shared_slab_make("shared slab", size, align, options == NULL ? &defaults : options);
 }

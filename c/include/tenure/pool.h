@@ -2,9 +2,9 @@
  *
  * A pool hands out built objects and takes them back with their buffers, from any thread to any thread:
  * what one thread puts, another may get. Idle objects wait in magazines, as free slots do in a shared
- * slab. They are bounded, and what nobody has needed for two windows of decay_ms is taken apart. Nothing
- * in a pool vanishes otherwise, and nothing runs in the background: the clock is read where magazines
- * are exchanged, and in trim. */
+ * slab. They are bounded, and what nobody has needed for two windows of decay_ms is taken apart.
+ * Nothing in a pool vanishes otherwise, and nothing runs in the background: the clock is read where
+ * magazines are exchanged, and in trim. */
 #ifndef TENURE_POOL_H
 #define TENURE_POOL_H
 
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* Callbacks run on the thread that calls the pool, with no lock held; they may use other pools, not this
- * one. 0 takes the default. */
+/* Callbacks run on the thread that calls the pool, several at a time, with no lock held; they may use
+ * other pools, not this one. 0 takes the default. */
 typedef struct tn_pool_options {
 	const char *name; /* shown in statistics and panics; default "pool" */
 	/* Builds an object in `size` uninitialised bytes, when a get finds none idle; returns whether it
@@ -63,6 +63,7 @@ TN_API void tn_pool_destroy(tn_pool *p) TN_SYMBOL(tn_pool_destroy);
  * size     bytes, at least 1; rounded up to a multiple of align
  * align    bytes, a power of two up to TN_ALIGN_MAX; 0 means 16
  * options  NULL for the defaults; read during the call only
+ * returns  the pool
  * fails    EINVAL for size 0, a bad alignment, or a size that no chunk can hold; ENOMEM
  * threads  any
  * cites    Bonwick 1994, "The slab allocator" (objects that stay built) */
@@ -110,8 +111,8 @@ TN_INLINE void tn_pool_put(tn_pool *p, void *object) {
  * threads  any */
 TN_API void tn_pool_flush(tn_pool *p) TN_SYMBOL(tn_pool_flush);
 
-/* Takes every idle object apart that is in the depot or this thread's, gives their memory back, and asks
- * every other thread to flush when it next meets a slow path.
+/* Takes every idle object apart that is in the depot or this thread's, gives their memory back, and
+ * asks every other thread to flush when it next meets a slow path.
  *
  * returns  bytes given back to the source
  * threads  any

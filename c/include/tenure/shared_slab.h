@@ -35,16 +35,16 @@ typedef struct tn_shared_slab_options {
 	                          magazines included; default none */
 	size_t retain_chunks;  /* chunks with no slot outside them that stay; default 1; TN_NONE: none.
 	                          Trim keeps none. */
-	/* Builds a slot once, when it is carved, and takes it apart when its chunk goes back and at destroy.
-	 * In between the built state survives free and the next alloc. `init` returns whether it could; if
-	 * not, alloc returns NULL and the slot stays as it was. One call at a time; neither may call the
-	 * slab. */
+	/* Builds a slot once, when it is carved, and takes it apart when its chunk goes back and at
+	 * destroy. In between the built state survives free and the next alloc. `init` returns whether it
+	 * could; if not, alloc returns NULL and the slot stays as it was. One call at a time; neither may
+	 * call the slab. */
 	bool (*init)(void *slot, void *ctx);
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
-	const tn_source *source; /* where chunks and magazines come from, at an alignment of their size (4 KiB
-	                            at least), one call at a time; must not call the slab; default Tenure's
-	                            page layer */
+	const tn_source *source; /* where chunks and magazines come from, at an alignment of their size (4
+	                            KiB at least), one call at a time; must not call the slab; default
+	                            Tenure's page layer */
 } tn_shared_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */
@@ -52,9 +52,9 @@ typedef struct tn_shared_slab {
 	uint64_t key; /* of this slab and no other, ever */
 } tn_shared_slab;
 
-/* Ends the slab. Live slots are no error; debug lists them by the site that allocated them. Threads that
- * still have slots of it in their magazines lose these; their handles are dead, and a call with one
- * panics.
+/* Ends the slab. Live slots are no error; debug lists them by the site that allocated them. Threads
+ * that still have slots of it in their magazines lose these; their handles are dead, and a call with
+ * one panics (until the place of the handle is used again, some 64 handles later).
  *
  * s        from tn_shared_slab_create; NULL is a no-op
  * threads  any, when no other call on this slab is under way or follows
@@ -89,8 +89,8 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails
  * threads  any
  * cost     a handful of instructions inlined, no atomic operation; one call in a magazine's worth goes
- *          to the depot. Inlined is the shared slab that the thread used last; going over to another one
- *          costs a function call. */
+ *          to the depot. Inlined is the shared slab that the thread used last; going over to another
+ *          one costs a function call. */
 TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
 	void *p;
 	if (TN_UNLIKELY(tn_hook_checked() || tn_near_slab.key != s->key ||
@@ -130,10 +130,11 @@ TN_API bool tn_shared_slab_alloc_batch(tn_shared_slab *s, void **slots, size_t c
 TN_API void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t count)
 	TN_SYMBOL(tn_shared_slab_free_batch);
 
-/* The calling thread's handle, for loops that should not look it up in every turn and for callers whose
+/* The calling thread's handle, for loops that go from one slab to another and for callers whose
  * language has no cheap thread-local storage. The same handle is returned until the thread ends or the
  * slab is destroyed; a call with a handle of a destroyed slab panics.
  *
+ * returns  the handle; using it and calling the slab directly in turns costs a function call each time
  * fails    NULL with ENOMEM, also in a thread whose thread-local storage is being torn down
  * threads  any; the handle is for the thread that got it */
 TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_local);
