@@ -35,12 +35,35 @@ struct slab_destroyer {
 };
 using slab_owner = std::unique_ptr<tn_slab, slab_destroyer>;
 
+struct shared_slab_destroyer {
+	void operator()(tn_shared_slab *s) const {
+		tn_shared_slab_destroy(s);
+	}
+};
+using shared_slab_owner = std::unique_ptr<tn_shared_slab, shared_slab_destroyer>;
+
+struct pool_destroyer {
+	void operator()(tn_pool *p) const {
+		tn_pool_destroy(p);
+	}
+};
+using pool_owner = std::unique_ptr<tn_pool, pool_destroyer>;
+
 inline arena_owner make_arena(const tn_arena_options &options = {}) {
 	return arena_owner(tn_arena_create(&options));
 }
 
 inline slab_owner make_slab(size_t size, size_t align = 0, const tn_slab_options &options = {}) {
 	return slab_owner(tn_slab_create(size, align, &options));
+}
+
+inline shared_slab_owner make_shared_slab(
+	size_t size, size_t align = 0, const tn_shared_slab_options &options = {}) {
+	return shared_slab_owner(tn_shared_slab_create(size, align, &options));
+}
+
+inline pool_owner make_pool(size_t size, size_t align = 0, const tn_pool_options &options = {}) {
+	return pool_owner(tn_pool_create(size, align, &options));
 }
 
 // An arena in the caller's storage.
@@ -72,6 +95,18 @@ inline tn_stats stats_of(const tn_arena *a) {
 inline tn_stats stats_of(const tn_slab *s) {
 	tn_stats stats;
 	tn_slab_stats(s, &stats);
+	return stats;
+}
+
+inline tn_stats stats_of(const tn_shared_slab *s) {
+	tn_stats stats;
+	tn_shared_slab_stats(s, &stats);
+	return stats;
+}
+
+inline tn_stats stats_of(const tn_pool *p) {
+	tn_stats stats;
+	tn_pool_stats(p, &stats);
 	return stats;
 }
 
