@@ -11,6 +11,10 @@
 #include "atomics.h"
 #include "os.h"
 
+#ifndef TN_LOCK_LOOKS
+#define TN_LOCK_LOOKS 60
+#endif
+
 typedef struct tn_lock {
 	TN_ATOMIC(uint32_t) state;
 } tn_lock;
@@ -19,11 +23,10 @@ enum {
 	LOCK_FREE,
 	LOCK_HELD,
 	LOCK_AWAITED, /* held, and somebody may sleep until it is free */
-	LOCK_LOOKS = 60,
 };
 
 static inline void wait_for_lock(tn_lock *l) {
-	for (int looks = 0; looks < LOCK_LOOKS; looks++) {
+	for (int looks = 0; looks < TN_LOCK_LOOKS; looks++) {
 		uint32_t seen = LOCK_FREE;
 		if (tn_get(&l->state, TN_RELAXED) == LOCK_FREE &&
 			tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE))
