@@ -61,7 +61,6 @@ static struct {
 	local *oldest_dead, *youngest_dead;
 	size_t dead_count;
 	char *fresh, *fresh_end;
-	bool fork_hooked;
 } registry;
 
 static _Alignas(TN_MAGAZINE_BYTES) magazine no_magazine;
@@ -486,8 +485,10 @@ static local *known_local(const cache *c) {
 }
 
 local *tn_cache_local(cache *c) {
+	if (thread_locals.state == LOCALS_CLOSED)
+		return NULL;
 	local *l = known_local(c);
-	return l == NULL && thread_locals.state != LOCALS_CLOSED ? add_local(c) : l;
+	return l == NULL ? add_local(c) : l;
 }
 
 static local *near_local(cache *c, tn_near *near) {
@@ -606,11 +607,13 @@ static void adopt_orphans(void) {
 	unlock_all_caches();
 	tn_lock_take(&registry.lock);
 	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		c->orphaned |= c->guests > 0;
 		c->guests = 0;
 		for (local *l = c->locals, *next; l != NULL; l = next) {
 			next = l->next_of_cache;
 			if (l->thread == &thread_locals)
 				continue;
+			c->orphaned = true;
 			if (tn_get(&l->changes, TN_RELAXED) % 2 == 0)
 				adopt_magazines(c, l);
 			leave_cache(c, l);
@@ -624,10 +627,8 @@ static void adopt_orphans(void) {
 
 void tn_cache_init(cache *c) {
 	c->depot.magazine_slots = c->most_capacity;
+	tn_os_on_fork(lock_all_caches, unlock_all_caches, adopt_orphans);
 	tn_lock_take(&registry.lock);
-	if (!registry.fork_hooked)
-		tn_os_on_fork(lock_all_caches, unlock_all_caches, adopt_orphans);
-	registry.fork_hooked = true;
 	c->key = ++registry.last_key;
 	c->next = registry.caches;
 	c->link = &registry.caches;

@@ -63,7 +63,8 @@ struct cache {
 	_Alignas(TN_OS_LINE) depot depot;
 	local *locals;		 /* under the depot's lock */
 	cache *next, **link; /* in the registry, under its lock */
-	unsigned guests;	 /* threads that end and still have slots of it; under the registry's lock */
+	bool orphaned;	 /* forked while other threads used it: they may have had slots in their hands */
+	unsigned guests; /* threads that end and still have slots of it; under the registry's lock */
 };
 
 /* Fills in a cache whose owner, kind, name and bounds are set, and makes it known. The capacity of a

@@ -72,7 +72,7 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 typedef struct fork_hook {
 	void (*before)(void), (*in_parent)(void), (*in_child)(void);
 } fork_hook;
-static fork_hook hook_set, hook_run; /* under the lock; the second is the one whose `before` ran */
+static fork_hook hook_set, hook_run; /* under the lock; set once; the one whose `before` ran */
 
 static _Thread_local uintptr_t thread_number;
 
@@ -80,14 +80,16 @@ static void lock_raw(void) {
 	pthread_mutex_lock(&lock);
 }
 
-/* The hook's locks come before this one, and its callbacks may need it. */
+/* The hook's locks come before this one. A hook that is set meanwhile has locks of its own to take. */
 static void before_fork(void) {
+	fork_hook hook = {NULL, NULL, NULL};
 	lock_raw();
-	fork_hook hook = hook_set;
-	tn_os_unlock();
-	if (hook.before != NULL)
+	while (hook.before != hook_set.before) {
+		hook = hook_set;
+		tn_os_unlock();
 		hook.before();
-	lock_raw();
+		lock_raw();
+	}
 	hook_run = hook;
 }
 

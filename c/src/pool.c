@@ -254,12 +254,22 @@ static void take_object_apart(void *object, void *ctx) {
 		p->fini(object, p->hot.ctx);
 }
 
+static void take_idle_apart(void *const *slots, size_t count, void *ctx) {
+	for (size_t i = 0; i < count; i++)
+		take_object_apart(slots[i], ctx);
+}
+
+/* In the child of a fork, what threads that are no more had may be half built or half taken apart: only
+ * what is idle is whole for sure. */
 void tn_pool_destroy(tn_pool *hot) {
 	if (hot == NULL)
 		return;
 	pool *p = live_pool(hot, "destroy");
+	if (p->cache.orphaned)
+		tn_cache_each(&p->cache, take_idle_apart, p);
+	else
+		tn_shared_slab_each(p->memory, take_object_apart, p);
 	tn_cache_deinit(&p->cache);
-	tn_shared_slab_each(p->memory, take_object_apart, p);
 	tn_shared_slab_destroy(p->memory);
 	p->state = TN_DEAD;
 	p->hot.key = DEAD_KEY;

@@ -51,7 +51,8 @@ typedef struct tn_pool {
 } tn_pool;
 
 /* Ends the pool and takes every object apart, also those that were not put back: these are no error,
- * and debug lists them by the site that got them.
+ * and debug lists them by the site that got them. In the child of a fork, when other threads used the
+ * pool, only what is idle is taken apart: what was out may have been in the middle of `init` or `fini`.
  *
  * p        from tn_pool_create; NULL is a no-op
  * threads  any, when no other call on this pool is under way or follows
