@@ -115,8 +115,10 @@ struct process_figures {
 };
 process_figures read_process();
 
-/* Resident bytes now, and the most since reset_peak. */
+/* Resident bytes now, and the most since reset_peak, as the kernel counts while it runs: on each CPU it
+ * may be behind by 32 pages of a kind. The exact figure takes a walk through the page tables. */
 size_t resident_bytes();
+size_t resident_bytes_exact();
 size_t peak_resident_bytes();
 void reset_peak();
 

@@ -35,20 +35,25 @@ process_figures read_process() {
 		static_cast<uint64_t>(u.ru_nivcsw)};
 }
 
-static size_t status_bytes(const std::string &field) {
-	std::ifstream status("/proc/self/status");
-	for (std::string line; std::getline(status, line);)
+static size_t bytes_in(const char *file, const std::string &field) {
+	std::ifstream figures(file);
+	for (std::string line; std::getline(figures, line);)
 		if (line.compare(0, field.size(), field) == 0)
 			return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
 	return 0;
 }
 
 size_t resident_bytes() {
-	return status_bytes("VmRSS:");
+	return bytes_in("/proc/self/status", "VmRSS:");
+}
+
+size_t resident_bytes_exact() {
+	size_t bytes = bytes_in("/proc/self/smaps_rollup", "Rss:");
+	return bytes != 0 ? bytes : resident_bytes();
 }
 
 size_t peak_resident_bytes() {
-	return status_bytes("VmHWM:");
+	return bytes_in("/proc/self/status", "VmHWM:");
 }
 
 void reset_peak() {

@@ -78,7 +78,7 @@ private:
 constexpr size_t lives_size = 64;
 
 inline size_t growth_since(size_t before) {
-	size_t now = resident_bytes();
+	size_t now = resident_bytes_exact();
 	return now > before ? now - before : 0;
 }
 
@@ -93,10 +93,9 @@ public:
 		  objects_(threads_each_ * c.size() * churn_objects, this) {
 	}
 	uint64_t run(size_t) override {
-		give(this->a_, take(this->a_, 0));
 		for (unsigned i = 0; i < 2 * this->crew_.size(); i++)
 			in_thread([](void *) -> void * { return nullptr; }, nullptr);
-		size_t before = resident_bytes();
+		size_t before = resident_bytes_exact();
 		uint64_t took = this->run_all(1, measure::process);
 		rss_growth_ = growth_since(before);
 		return took;
@@ -143,8 +142,7 @@ public:
 			parts_.push_back({this, std::vector<void *>(count, this)});
 	}
 	uint64_t run(size_t) override {
-		give(this->a_, take(this->a_, 0));
-		size_t before = resident_bytes();
+		size_t before = resident_bytes_exact();
 		reset_peak();
 		uint64_t took = this->run_all(1, measure::process);
 		peak_growth_ = peak_resident_bytes() - before;
