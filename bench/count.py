@@ -3,7 +3,7 @@
 
 Each subject of each workload runs under callgrind twice, with different numbers of repeats; the
 difference of the two counts over the difference of the repeats leaves out everything that happens once.
-Left out are workloads that would take long, or of which only a part is measured. Instructions, unlike
+Left out are workloads that would take long, have threads, or of which only a part is measured. Instructions, unlike
 times, may be counted on a busy machine."""
 
 import json
@@ -37,7 +37,7 @@ def main():
     ops = {(w, s): float(n) for w, s, n in map(str.split, listed.stdout.splitlines())}
     for row in rows:
         key = row["workload"], row["subject"]
-        if key not in ops or LEFT_OUT.search(row["workload"]):
+        if key not in ops or row.get("threads", 1) > 1 or LEFT_OUT.search(row["workload"]):
             continue
         more = instructions(driver, *key, MANY) - instructions(driver, *key, FEW)
         row["ir_per_op"] = round(more / ((MANY - FEW) * ops[key]), 3)
