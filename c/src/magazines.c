@@ -47,9 +47,11 @@ _Static_assert(TN_DEPOT_WORDS - 1 >= TN_MAGAZINE_SLOTS_MAX, "a magazine has room
 
 TN_THREAD tn_near tn_near_slab, tn_near_pool;
 
+enum locals_state { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED };
+
 /* Owner thread only. */
 static _Thread_local struct {
-	enum { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED } state;
+	enum locals_state state;
 	local *chain[CHAIN_COUNT]; /* by the low bits of their keys */
 } thread_locals;
 
@@ -230,7 +232,7 @@ static bool drop_empty_magazines(cache *c, local *l) {
 /* Loads the slots that the owner found, the first one on top; without a magazine for them, one is the
  * answer and the others go back. */
 static void *load_found(cache *c, local *l, void *const *found, size_t count) {
-	magazine *m = l->loaded != NULL || count == 1 ? l->loaded : empty_magazine(c);
+	magazine *m = l->loaded != NULL || count == 1 ? TN_AT(l->loaded) : empty_magazine(c);
 	if (m == NULL) {
 		if (count > 1)
 			c->owner->take_back(c, (void **)found + 1, count - 1);
@@ -457,8 +459,8 @@ static local *add_local(cache *c) {
 	if (l != NULL) {
 		*l = (local){.key = c->key,
 			.cache = c,
-			.capacity = c->least_capacity,
 			.flushes = tn_get(&c->flushes, TN_RELAXED),
+			.capacity = c->least_capacity,
 			.thread = &thread_locals,
 			.next_of_thread = *chain,
 			.link_of_cache = &c->locals};

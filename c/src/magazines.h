@@ -38,19 +38,21 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
-	_Atomic(cache *) cache;	   /* NULL: destroyed meanwhile */
-	_Atomic(uint32_t) changes; /* odd while the magazines change hands */
-	uint32_t flushes;		   /* of the cache, that it has followed */
-	void ***_Atomic top_at;	   /* where the top is: in `hot`, or near */
-	void **_Atomic bottom;	   /* the word below the loaded magazine's oldest slot */
-	magazine *loaded;		   /* or NULL */
-	magazine *previous;		   /* or NULL */
-	_Atomic(size_t) previous_count;
+	TN_ATOMIC(cache *) cache;	 /* NULL: destroyed meanwhile */
+	TN_ATOMIC(uint32_t) changes; /* odd while the magazines change hands */
+	uint32_t flushes;			 /* of the cache, that it has followed */
+	TN_ATOMIC(void ***) top_at;	 /* where the top is: in `hot`, or near */
+	TN_ATOMIC(void **) bottom;	 /* the word below the loaded magazine's oldest slot */
+	TN_GUARDED(magazine *) loaded;	 /* or NULL */
+	TN_GUARDED(magazine *) previous; /* or NULL */
+	TN_ATOMIC(size_t) previous_count;
 	uint32_t capacity;	/* slots of the magazines that it fills */
 	uint32_t exchanges; /* with the depot, since it grew */
 	const void *thread;
 	struct local *next_of_thread;
-	struct local *next_of_cache, **link_of_cache; /* under the depot's lock */
+	/* Under the depot's lock. */
+	TN_GUARDED(struct local *) next_of_cache;
+	TN_GUARDED(TN_GUARDED(struct local *) *) link_of_cache;
 } local;
 
 struct cache {
@@ -58,13 +60,14 @@ struct cache {
 	const cache_owner *owner;
 	const char *kind, *name;
 	uint32_t least_capacity, most_capacity;
-	_Atomic(uint32_t) flushes; /* asked for, by trim */
+	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
 	/* What is above is read with many calls, what is below is written with every exchange. */
 	_Alignas(TN_OS_LINE) depot depot;
-	local *locals;		 /* under the depot's lock */
-	cache *next, **link; /* in the registry, under its lock */
-	bool orphaned;	 /* forked while other threads used it: they may have had slots in their hands */
-	unsigned guests; /* threads that end and still have slots of it; under the registry's lock */
+	TN_GUARDED(local *) locals; /* under the depot's lock */
+	cache *next, **link;		/* in the registry, under its lock */
+	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
+	/* Threads that end and still have slots of it; under the registry's lock. */
+	TN_GUARDED(unsigned) guests;
 };
 
 /* Fills in a cache whose owner, kind, name and bounds are set, and makes it known. The capacity of a

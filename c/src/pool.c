@@ -221,6 +221,7 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	const tn_pool_options *o = options == NULL ? &defaults : options;
 	tn_shared_slab_options memory = {.name = o->name};
 	pool draft = {.hot = {.reset = o->reset, .ctx = o->ctx},
+		.cache = {.owner = &pool_owner, .kind = "pool"},
 		.state = TN_ALIVE,
 		.memory = tn_shared_slab_make("pool", size, align, &memory),
 		.init = o->init,
@@ -228,8 +229,7 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 		.size_of = o->size_of,
 		.decay_ms = o->decay_ms == 0 ? POOL_DECAY_MS : o->decay_ms,
 		.window_began = tn_os_milliseconds(),
-		.own_bytes = tn_round_up(sizeof(pool), TN_OS_PAGE),
-		.cache = {.owner = &pool_owner, .kind = "pool"}};
+		.own_bytes = tn_round_up(sizeof(pool), TN_OS_PAGE)};
 	if (draft.memory == NULL)
 		return NULL;
 	draft.size = tn_shared_slab_slot_size(draft.memory);

@@ -449,7 +449,7 @@ void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
 
 tn_local *tn_shared_slab_local(tn_shared_slab *hot) {
 	local *l = tn_cache_local(&shared_of(hot, "local")->cache);
-	return l == NULL ? (errno = ENOMEM, NULL) : &l->hot;
+	return l != NULL ? &l->hot : (errno = ENOMEM, (tn_local *)NULL);
 }
 
 bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count) {
@@ -586,11 +586,11 @@ void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	s->peak = live > s->peak ? live : s->peak;
 	*stats = (tn_stats){.live_bytes = live * s->slot_size,
 		.live_count = live,
-		.chunk_count = s->chunk_count,
-		.committed_bytes = s->taken_bytes,
-		.reserved_bytes = s->taken_bytes,
 		.cached_bytes = (s->chunk_count * s->chunk_slots - live) * s->slot_size,
+		.reserved_bytes = s->taken_bytes,
+		.committed_bytes = s->taken_bytes,
 		.peak_bytes = s->peak * s->slot_size,
+		.chunk_count = s->chunk_count,
 		.refills = s->refills};
 	for (size_t i = 0; i < RANKS; i++)
 		for (const shared_chunk *c = s->ranks[i]; c != NULL; c = c->next)
@@ -686,7 +686,10 @@ tn_shared_slab *tn_shared_slab_make(
 	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL) ||
 		o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
 		return errno = EINVAL, NULL;
-	shared_slab draft = {.state = TN_ALIVE,
+	shared_slab draft = {.cache = {.owner = &slab_owner,
+			.kind = kind,
+			.depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
+		.state = TN_ALIVE,
 		.slot_size = tn_round_up(size, align),
 		.retain_chunks = o->retain_chunks == 0		   ? 1
 						 : o->retain_chunks == TN_NONE ? 0
@@ -695,9 +698,6 @@ tn_shared_slab *tn_shared_slab_make(
 		.init = o->init,
 		.fini = o->fini,
 		.ctx = o->ctx,
-		.cache = {.owner = &slab_owner,
-			.kind = kind,
-			.depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.own_bytes = tn_round_up(RECORD_GAP + sizeof(shared_slab), TN_OS_PAGE)};
 	if (o->source != NULL)
 		draft.source = *o->source;
