@@ -1,0 +1,268 @@
+// Forks of a process whose other threads are inside the shared slab and the pool: nothing hangs, the
+// child may use all there is, and the parent never notices.
+#include "crowd.h"
+
+namespace {
+
+constexpr size_t size = 64;
+constexpr size_t churners = 3;
+constexpr size_t kept_most = 100; // by each of them
+constexpr uint64_t built_mark = 0xb0117b0117b01170u;
+
+// An object of the pool is whole from the end of its init to the begin of its fini.
+struct built_object {
+	uint64_t mark;
+	built_object *self;
+	uint64_t users;
+};
+
+std::atomic<size_t> broken{0};
+
+bool is_whole(const built_object *o) {
+	return o->mark == built_mark && o->self == o;
+}
+
+bool build(void *p, void *) {
+	auto *o = static_cast<built_object *>(p);
+	*o = {0, nullptr, 0};
+	for (volatile int i = 0; i < 200; i = i + 1)
+		continue;
+	*o = {built_mark, o, 0};
+	return true;
+}
+
+void take_apart(void *p, void *) {
+	auto *o = static_cast<built_object *>(p);
+	broken += !is_whole(o);
+	o->mark = 0;
+	for (volatile int i = 0; i < 200; i = i + 1)
+		continue;
+}
+
+struct both {
+	both() {
+		tn_shared_slab_options slab_options = {};
+		// Debug gives every slot pages of its own where there is no limit; forking these takes long.
+		slab_options.limit_bytes = 64 * mib;
+		slab = make_shared_slab(size, 0, slab_options);
+		tn_pool_options pool_options = {};
+		pool_options.init = build;
+		pool_options.fini = take_apart;
+		pool_options.max_idle_objects = 40;
+		pool = make_pool(sizeof(built_object), 0, pool_options);
+	}
+	shared_slab_owner slab;
+	pool_owner pool;
+};
+
+void free_and_check(tn_shared_slab *s, std::vector<parcel> &parcels) {
+	for (const parcel &what : parcels) {
+		broken += !has_stamp(what.p, size, what.stamp);
+		tn_shared_slab_free(s, what.p);
+	}
+	parcels.clear();
+}
+
+void use_pool(tn_pool *p, size_t count) {
+	std::vector<built_object *> out;
+	for (size_t i = 0; i < count; i++) {
+		out.push_back(static_cast<built_object *>(tn_pool_get(p)));
+		broken += out.back() == nullptr || !is_whole(out.back()) || out.back()->users++ != 0;
+	}
+	for (built_object *o : out) {
+		broken += --o->users != 0;
+		tn_pool_put(p, o);
+	}
+}
+
+void churn(const both &b, uint64_t seed, const std::atomic<bool> &stop) {
+	tn_shared_slab *s = b.slab.get();
+	dice d(seed);
+	tn_local *handle = tn_shared_slab_local(s);
+	std::vector<parcel> own;
+	for (uint64_t stamp = seed << 40; !stop; stamp++) {
+		if (own.size() < kept_most && d.one_in(2)) {
+			void *p = d.one_in(2) ? tn_shared_slab_alloc(s) : tn_shared_slab_local_alloc(handle);
+			own.push_back({p, stamp});
+			put_stamp(own.back().p, size, stamp);
+		} else if (d.one_in(20) || own.size() == kept_most) {
+			free_and_check(s, own);
+		} else if (!own.empty()) {
+			broken += !has_stamp(own.back().p, size, own.back().stamp);
+			tn_shared_slab_local_free(handle, own.back().p);
+			own.pop_back();
+		}
+		if (d.one_in(4))
+			use_pool(b.pool.get(), d.below(20));
+		if (d.one_in(200))
+			tn_shared_slab_flush(s);
+		if (d.one_in(2000))
+			tn_shared_slab_trim(s);
+		if (d.one_in(2000))
+			tn_pool_trim(b.pool.get());
+	}
+	free_and_check(s, own);
+}
+
+void use_slab_in_child(tn_shared_slab *s, tn_local *handle, uint64_t stamp) {
+	std::vector<parcel> own;
+	for (uint64_t i = 0; i < 300; i++) {
+		void *p = i % 2 == 0 ? tn_shared_slab_local_alloc(handle) : tn_shared_slab_alloc(s);
+		own.push_back({p, stamp + i});
+		put_stamp(own.back().p, size, own.back().stamp);
+	}
+	free_and_check(s, own);
+	tn_shared_slab_flush(s);
+}
+
+// Everything that a child may do with what its parent had. Returns what was wrong.
+int use_in_child(both &b, tn_local *handle, std::vector<parcel> kept) {
+	tn_shared_slab *s = b.slab.get();
+	size_t in_use = tn_shared_slab_in_use(s);
+	size_t most = kept.size() + churners * (kept_most + 3 * TN_MAGAZINE_SLOTS_MAX);
+	if (in_use < kept.size() || in_use > most)
+		return 2;
+	if (!tn_shared_slab_verify(s))
+		return 3;
+	use_slab_in_child(s, handle, 1);
+	if (tn_shared_slab_in_use(s) != in_use || handle != tn_shared_slab_local(s))
+		return 4;
+	size_t count = kept.size();
+	free_and_check(s, kept);
+	if (tn_shared_slab_in_use(s) != in_use - count)
+		return 5;
+	tn_shared_slab_trim(s);
+	use_pool(b.pool.get(), 30);
+	tn_pool_flush(b.pool.get());
+	// ThreadSanitizer allows none in the child of many threads.
+	if (!thread_sanitized)
+		in_crowd(2, [&](size_t i) {
+			use_slab_in_child(s, tn_shared_slab_local(s), i << 20);
+			use_pool(b.pool.get(), 30);
+		});
+	if (!tn_shared_slab_verify(s) || tn_shared_slab_in_use(s) != in_use - count)
+		return 6;
+	tn_pool_trim(b.pool.get());
+	// Debug lists what the churning threads had.
+	if (!debug_mode) {
+		b.slab.reset();
+		b.pool.reset();
+	}
+	both others;
+	use_slab_in_child(others.slab.get(), tn_shared_slab_local(others.slab.get()), 1);
+	use_pool(others.pool.get(), 100);
+	return broken > 0 ? 7 : 0;
+}
+
+TEST(stress_fork, while_three_churn) {
+	both b;
+	std::atomic<bool> stop{false};
+	std::vector<std::thread> threads;
+	for (uint64_t t = 0; t < churners; t++)
+		threads.emplace_back([&, t] { churn(b, program_seed() + t, stop); });
+	std::vector<parcel> kept;
+	for (uint64_t i = 0; i < 50; i++) {
+		kept.push_back({tn_shared_slab_alloc(b.slab.get()), i << 32});
+		put_stamp(kept.back().p, size, i << 32);
+	}
+	auto fork_once = [&] {
+		tn_local *handle = tn_shared_slab_local(b.slab.get());
+		tn_shared_slab_local_free(handle, tn_shared_slab_local_alloc(handle));
+		int status = in_child([&] { return use_in_child(b, handle, kept); }, 20);
+		EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
+	};
+	for (size_t i = 0; i < times(1000, 40) && !HasFailure(); i++)
+		if (i % 4 == 0)
+			in_thread(fork_once);
+		else
+			fork_once();
+	stop = true;
+	for (auto &thread : threads)
+		thread.join();
+	EXPECT_EQ(tn_shared_slab_in_use(b.slab.get()), kept.size());
+	EXPECT_EQ(stats_of(b.pool.get()).live_count, 0u);
+	EXPECT_TRUE(tn_shared_slab_verify(b.slab.get()));
+	free_and_check(b.slab.get(), kept);
+	EXPECT_EQ(tn_shared_slab_in_use(b.slab.get()), 0u);
+	b.pool.reset();
+	EXPECT_EQ(broken, 0u);
+}
+
+// Threads are born and end at the moment of the fork.
+TEST(stress_fork, while_threads_come_and_go) {
+	both b;
+	std::atomic<bool> stop{false};
+	std::thread births([&] {
+		while (!stop)
+			in_thread([&] {
+				std::vector<parcel> own(40);
+				for (parcel &what : own) {
+					what = {tn_shared_slab_alloc(b.slab.get()), 1};
+					put_stamp(what.p, size, 1);
+				}
+				free_and_check(b.slab.get(), own);
+				use_pool(b.pool.get(), 10);
+			});
+	});
+	for (size_t i = 0; i < times(500, debug_mode ? 20 : 50) && !HasFailure(); i++) {
+		tn_local *handle = tn_shared_slab_local(b.slab.get());
+		int status = in_child([&] { return use_in_child(b, handle, {}); }, 20);
+		EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
+	}
+	stop = true;
+	births.join();
+	EXPECT_EQ(tn_shared_slab_in_use(b.slab.get()), 0u);
+	EXPECT_EQ(stats_of(b.pool.get()).live_count, 0u);
+	b.pool.reset();
+	EXPECT_EQ(broken, 0u);
+}
+
+// A fork finds a thread in the middle of a callback of a pool: the child leaves that object alone.
+TEST(stress_fork, inside_init_and_fini) {
+	for (bool in_fini : {false, true}) {
+		rendezvous inside(2);
+		tn_pool_options o = {};
+		std::pair<rendezvous *, bool> ctx = {&inside, in_fini};
+		o.ctx = &ctx;
+		o.max_idle_objects = TN_NONE;
+		static thread_local bool stops = false;
+		o.init = [](void *p, void *c) {
+			auto *to = static_cast<std::pair<rendezvous *, bool> *>(c);
+			std::memset(p, 0x11, size);
+			if (stops && !to->second) {
+				to->first->meet();
+				to->first->meet();
+			}
+			std::memset(p, 0x77, size);
+			return true;
+		};
+		o.fini = [](void *p, void *c) {
+			auto *to = static_cast<std::pair<rendezvous *, bool> *>(c);
+			broken += !all_bytes(p, size, 0x77);
+			std::memset(p, 0x11, size);
+			if (stops && to->second) {
+				to->first->meet();
+				to->first->meet();
+			}
+		};
+		pool_owner pool = make_pool(size, 0, o);
+		std::thread user([&] {
+			stops = true;
+			tn_pool_put(pool.get(), tn_pool_get(pool.get()));
+		});
+		inside.meet();
+		int status = in_child(
+			[&] {
+				tn_pool_put(pool.get(), tn_pool_get(pool.get()));
+				pool.reset();
+				return broken > 0 ? 1 : 0;
+			},
+			20);
+		EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status << ", fini " << in_fini;
+		inside.meet();
+		user.join();
+	}
+	EXPECT_EQ(broken, 0u);
+}
+
+} // namespace
