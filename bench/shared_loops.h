@@ -58,11 +58,26 @@ private:
 	}
 };
 
+/* A thread's pointers, on cache lines that no other thread writes to. */
+class own_pointers {
+public:
+	explicit own_pointers(size_t count) : words_(count + 2 * line) {
+	}
+	void **data() {
+		return words_.data() + line;
+	}
+
+private:
+	static constexpr size_t line = 128 / sizeof(void *);
+
+	std::vector<void *> words_;
+};
+
 /* `count` objects taken and written, then freed in the order in which they were taken, by each. */
 template <class A> class shared_batches : public threaded<A> {
 public:
 	shared_batches(crew &c, size_t count)
-		: threaded<A>(c), slots_(c.size(), std::vector<void *>(count)) {
+		: threaded<A>(c), count_(count), slots_(c.size(), own_pointers(count)) {
 	}
 	uint64_t run(size_t repeats) override {
 		return this->run_all(repeats, measure::members);
@@ -70,7 +85,7 @@ public:
 
 private:
 	void work(unsigned member) override {
-		size_t n = this->repeats_, count = slots_[member].size();
+		size_t n = this->repeats_, count = count_;
 		void **slots = slots_[member].data();
 		for (size_t r = 0; r < n; r++) {
 			for (size_t i = 0; i < count; i++)
@@ -80,7 +95,8 @@ private:
 		}
 	}
 
-	std::vector<std::vector<void *>> slots_;
+	size_t count_;
+	std::vector<own_pointers> slots_;
 };
 
 /* An object that is written often: does another thread's lie on its cache line? */

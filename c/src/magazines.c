@@ -105,15 +105,20 @@ static void set_loaded(local *l, magazine *m, void **bottom, size_t fill) {
 	__atomic_store_n(tn_get(&l->top_at, TN_RELAXED), bottom + fill, __ATOMIC_RELEASE);
 }
 
-/* Loads a magazine with room for so many slots, `fill` of which are there, at its end. */
+/* Loads a magazine with room for so many slots at its end, of which the lowest `fill` are there. */
 static void load(local *l, magazine *m, size_t room, size_t fill) {
 	void **bottom = &m->words[TN_DEPOT_WORDS - 1 - room];
 	*bottom = NULL;
 	set_loaded(l, m, bottom, fill);
 }
 
+/* Loads a magazine at rest. Few slots are moved to where they leave room for more: or magazines that
+ * once had few would stay small for ever. */
 static void load_full(local *l, magazine *m) {
-	load(l, m, m->count, m->count);
+	size_t room = m->count > l->capacity ? m->count : l->capacity;
+	if (m->count < room)
+		memmove(&m->words[TN_DEPOT_WORDS - room], first_slot(m), m->count * sizeof(void *));
+	load(l, m, room, m->count);
 }
 
 static void load_empty(local *l, magazine *m) {
@@ -331,30 +336,35 @@ static void give_slot_to(cache *c, local *l, void *p) {
 
 /* ---- near and far ---- */
 
-/* Where the top of `l` is from now on; `from` is where it was. */
-static void move_top(local *l, void ***from, void ***to) {
-	begin_change(l);
-	__atomic_store_n(to, TN_LOAD(from), __ATOMIC_RELEASE);
-	tn_set(&l->top_at, to, TN_RELEASE);
-	TN_STORE(from, no_top);
-	end_change(l);
-}
-
-/* A local whose cache is destroyed gets no top back: its magazines are gone. */
+/* A local whose cache is destroyed gets no top back: its magazines are gone. Where a caller has the
+ * handle, destroying may be under way in another thread: of the two stores to the handle's top the last
+ * is no_top, for if it is the one here, the exchange has seen the other, and the next load sees that the
+ * cache is gone. */
 static void put_away(tn_near *near) {
 	local *l = (local *)near->local;
 	if (l == NULL)
 		return;
 	near->key = 0;
 	near->local = NULL;
+	begin_change(l);
+	if (l->handled)
+		(void)__atomic_exchange_n(&l->hot.top, TN_LOAD(&near->top), __ATOMIC_ACQ_REL);
+	else
+		TN_STORE(&l->hot.top, TN_LOAD(&near->top));
 	if (tn_get(&l->cache, TN_RELAXED) == NULL)
-		TN_STORE(&near->top, no_top);
-	move_top(l, &near->top, &l->hot.top);
+		TN_STORE(&l->hot.top, no_top);
+	tn_set(&l->top_at, &l->hot.top, TN_RELEASE);
+	TN_STORE(&near->top, no_top);
+	end_change(l);
 }
 
 static void bring_near(local *l, tn_near *near) {
 	put_away(near);
-	move_top(l, &l->hot.top, &near->top);
+	begin_change(l);
+	__atomic_store_n(&near->top, TN_LOAD(&l->hot.top), __ATOMIC_RELEASE);
+	tn_set(&l->top_at, &near->top, TN_RELEASE);
+	TN_STORE(&l->hot.top, no_top);
+	end_change(l);
 	near->local = &l->hot;
 	near->key = l->key;
 }
@@ -486,17 +496,24 @@ static local *known_local(const cache *c) {
 	return l;
 }
 
-local *tn_cache_local(cache *c) {
+static local *find_local(cache *c) {
 	if (thread_locals.state == LOCALS_CLOSED)
 		return NULL;
 	local *l = known_local(c);
 	return l == NULL ? add_local(c) : l;
 }
 
+local *tn_cache_handle(cache *c) {
+	local *l = find_local(c);
+	if (l != NULL)
+		l->handled = true;
+	return l;
+}
+
 static local *near_local(cache *c, tn_near *near) {
 	if (TN_LIKELY(near->key == c->key))
 		return (local *)near->local;
-	local *l = tn_cache_local(c);
+	local *l = find_local(c);
 	if (l != NULL)
 		bring_near(l, near);
 	return l;
@@ -657,7 +674,7 @@ void tn_cache_deinit(cache *c) {
 			if (held[i] != NULL)
 				c->owner->drop_magazine(c, held[i]);
 		tn_set(&l->cache, NULL, TN_RELAXED);
-		TN_STORE(&l->hot.top, no_top);
+		__atomic_store_n(&l->hot.top, no_top, __ATOMIC_RELEASE);
 	}
 	tn_lock_give(&registry.lock);
 	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)

@@ -38,16 +38,17 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
-	TN_ATOMIC(cache *) cache;	 /* NULL: destroyed meanwhile */
-	TN_ATOMIC(uint32_t) changes; /* odd while the magazines change hands */
-	uint32_t flushes;			 /* of the cache, that it has followed */
-	TN_ATOMIC(void ***) top_at;	 /* where the top is: in `hot`, or near */
-	TN_ATOMIC(void **) bottom;	 /* the word below the loaded magazine's oldest slot */
+	TN_ATOMIC(cache *) cache;		 /* NULL: destroyed meanwhile */
+	TN_ATOMIC(uint32_t) changes;	 /* odd while the magazines change hands */
+	uint32_t flushes;				 /* of the cache, that it has followed */
+	TN_ATOMIC(void ***) top_at;		 /* where the top is: in `hot`, or near */
+	TN_ATOMIC(void **) bottom;		 /* the word below the loaded magazine's oldest slot */
 	TN_GUARDED(magazine *) loaded;	 /* or NULL */
 	TN_GUARDED(magazine *) previous; /* or NULL */
 	TN_ATOMIC(size_t) previous_count;
 	uint32_t capacity;	/* slots of the magazines that it fills */
 	uint32_t exchanges; /* with the depot, since it grew */
+	bool handled;		/* a caller has its address */
 	const void *thread;
 	struct local *next_of_thread;
 	/* Under the depot's lock. */
@@ -76,8 +77,9 @@ void tn_cache_init(cache *c);
 /* Makes it unknown: locals are dead, and all magazines go back to the owner, but not the slots. */
 void tn_cache_deinit(cache *c);
 
-/* The calling thread's part; NULL when it is about to end or there is no memory. */
-local *tn_cache_local(cache *c);
+/* The calling thread's part, for a caller to keep; NULL when the thread is about to end or there is no
+ * memory. */
+local *tn_cache_handle(cache *c);
 
 /* What the inlined pop and push could not do, for the calling thread: `take` returns NULL with errno
  * when there is no slot, `give` never fails. The cache is the one that is near from then on. */

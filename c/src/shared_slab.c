@@ -31,7 +31,7 @@
 
 enum {
 	RANKS = 4, /* from the fullest chunks to the emptiest */
-	FIRST_CAPACITY = 31,
+	FIRST_CAPACITY = 64, /* also a cache line of states */
 	/* As in slab.c: the record's first words and slot 0 should not share their low 12 bits. */
 	RECORD_GAP = 13 * TN_OS_LINE,
 };
@@ -239,11 +239,14 @@ static size_t collect_free(shared_slab *s, shared_chunk *c, void **slots, size_t
 	return found;
 }
 
-/* Slots that nobody has had yet. */
+/* Slots that nobody has had yet. A run ends where the next one begins on a cache line of its own, be it
+ * of tiny slots or of states: so two threads that carve do not slow each other down. */
 static size_t carve_fresh(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
 	size_t left = s->chunk_slots - carved;
 	count = count < left ? count : left;
+	if (count > FIRST_CAPACITY)
+		count -= (carved + count) % FIRST_CAPACITY;
 	for (size_t i = 0; i < count; i++)
 		slots[i] = c->base + (carved + i) * s->slot_size;
 	tn_set(&c->carved, carved + count, TN_RELAXED);
@@ -382,7 +385,8 @@ static const cache_owner slab_owner = {
 static void *note_taken(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
-	_Atomic(uint8_t) *state = state_of(s, owned_chunk(s, p, "alloc"), p);
+	/* What is in a magazine has been looked up when it was freed. */
+	_Atomic(uint8_t) *state = state_of(s, shared_chunk_at(s, shared_base(s, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
 	tn_set(state, SLOT_LIVE, TN_RELAXED);
@@ -448,7 +452,7 @@ void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
 }
 
 tn_local *tn_shared_slab_local(tn_shared_slab *hot) {
-	local *l = tn_cache_local(&shared_of(hot, "local")->cache);
+	local *l = tn_cache_handle(&shared_of(hot, "local")->cache);
 	return l != NULL ? &l->hot : (errno = ENOMEM, (tn_local *)NULL);
 }
 

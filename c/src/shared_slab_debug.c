@@ -90,7 +90,7 @@ void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
 }
 
 tn_local *tn_shared_slab_local(tn_shared_slab *s) {
-	local *l = tn_cache_local(&alive(s, "local")->cache);
+	local *l = tn_cache_handle(&alive(s, "local")->cache);
 	return l == NULL ? (errno = ENOMEM, NULL) : &l->hot;
 }
 
