@@ -29,7 +29,7 @@ struct built_head {
 
 class program {
   public:
-	program(const setting &s, uint64_t seed) : how(s), d(seed) {
+	program(const setting &s, uint64_t seed) : how(s), first_seed(seed), chance(~seed) {
 		tn_shared_slab_options options = s.options;
 		options.name = s.name;
 		if (s.watched)
@@ -79,7 +79,7 @@ class program {
   private:
 	static bool build(void *slot, void *ctx) {
 		auto *p = static_cast<program *>(ctx);
-		if (p->how.fails_once_in != 0 && p->d.one_in(p->how.fails_once_in))
+		if (p->how.fails_once_in != 0 && p->chance.one_in(p->how.fails_once_in))
 			return false;
 		*static_cast<built_head *>(slot) = {built_mark, slot};
 		p->built++;
@@ -95,10 +95,10 @@ class program {
 	size_t count_allocatable();
 	void run_lane(size_t lane, size_t phases, size_t steps, uint64_t seed);
 	void check_at_rest();
-	void end();
 
 	watched_source books;
-	dice d; // of init, which one thread calls at a time
+	const uint64_t first_seed;
+	dice chance; // of init, which one thread calls at a time
 	int64_t built = 0;
 	size_t begin = 0;
 	rendezvous rest{lanes + 1};
@@ -320,7 +320,7 @@ void program::run(size_t phases, size_t steps) {
 	books.fails_once_in = how.built ? 0 : how.fails_once_in;
 	std::vector<std::thread> threads;
 	for (size_t lane = 0; lane < lanes; lane++)
-		threads.emplace_back([=, seed = d.next()] { run_lane(lane, phases, steps, seed >> 20); });
+		threads.emplace_back([=] { run_lane(lane, phases, steps, first_seed * 100000 + lane * 1000); });
 	for (size_t phase = 0; phase < phases; phase++) {
 		rest.meet();
 		check_at_rest();

@@ -61,7 +61,7 @@ void live_and_leave(tn_shared_slab *s, size_t count, size_t left, uint64_t stamp
 TEST(shared_threads, what_dead_threads_left_is_freed_by_another) {
 	constexpr size_t at_once = 4, left = 10, constant = 512 * kib;
 	const size_t used = debug_mode ? 20 : 100;
-	const size_t threads = times(debug_mode ? 10000 : 100000, debug_mode ? 500 : 2000);
+	const size_t threads = at_once * times(debug_mode ? 2500 : 25000, debug_mode ? 125 : 500);
 	shared_slab_owner s = make_shared_slab(64);
 	size_t at_first = stats_of(s.get()).committed_bytes;
 	std::vector<parcel> all;
@@ -156,7 +156,8 @@ struct late_owner {
 thread_local late_owner owner_of_thread;
 
 TEST(shared_threads, late_destructors_allocate_and_free) {
-	constexpr size_t rounds = 4, threads = debug_mode ? 6 : 20;
+	// ThreadSanitizer itself has gone in the fourth.
+	constexpr size_t rounds = thread_sanitized ? 3 : 4, threads = debug_mode ? 6 : 20;
 	int64_t built_count = 0;
 	tn_shared_slab_options o = {};
 	o.init = [](void *slot, void *ctx) {
