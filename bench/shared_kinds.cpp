@@ -1,5 +1,5 @@
 /* bench/shared_kinds.cpp: the family `shared`: objects of four sizes in turn, each from a slab
- * of its own. What a thread remembers of the slab that it used last is of no use here. */
+ * of its own: three of them are not near. */
 #include "shared_peers.h"
 #include "slab_peers.h"
 

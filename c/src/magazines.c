@@ -35,6 +35,7 @@ enum {
 	EXCHANGES_TO_GROW = 4,
 	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
 	DEAD_LOCALS = 64,
+	FAR_CALLS = 64, /* then what is far comes near */
 	CHAIN_COUNT = 16,
 	/* Locals should not have the low 12 bits of address of the records of slabs (which have those of
 	 * objects): a load of one after a store to the other would wait for it. */
@@ -470,6 +471,7 @@ static local *add_local(cache *c) {
 		*l = (local){.key = c->key,
 			.cache = c,
 			.flushes = tn_get(&c->flushes, TN_RELAXED),
+			.far_calls = 1,
 			.capacity = c->least_capacity,
 			.thread = &thread_locals,
 			.next_of_thread = *chain,
@@ -496,11 +498,19 @@ static local *known_local(const cache *c) {
 	return l;
 }
 
+/* The same, made if there is none, and first of its chain from now on. */
 static local *find_local(cache *c) {
 	if (thread_locals.state == LOCALS_CLOSED)
 		return NULL;
-	local *l = known_local(c);
-	return l == NULL ? add_local(c) : l;
+	local **chain = &thread_locals.chain[c->key % CHAIN_COUNT];
+	for (local **at = chain; *at != NULL; at = &(*at)->next_of_thread)
+		if ((*at)->key == c->key) {
+			local *l = *at;
+			*at = l->next_of_thread;
+			l->next_of_thread = *chain;
+			return *chain = l;
+		}
+	return add_local(c);
 }
 
 local *tn_cache_handle(cache *c) {
@@ -510,13 +520,10 @@ local *tn_cache_handle(cache *c) {
 	return l;
 }
 
-static local *near_local(cache *c, tn_near *near) {
-	if (TN_LIKELY(near->key == c->key))
-		return (local *)near->local;
-	local *l = find_local(c);
-	if (l != NULL)
-		bring_near(l, near);
-	return l;
+/* The calling thread's part when it is the first of its chain, as it nearly always is. */
+static local *first_local(const cache *c) {
+	local *l = thread_locals.chain[c->key % CHAIN_COUNT];
+	return l != NULL && l->key == c->key ? l : NULL;
 }
 
 cache *tn_local_cache(const local *l, const char *operation) {
@@ -540,20 +547,45 @@ void tn_local_give(local *l, void *p, const char *operation) {
 	give_slot_to(c, l, p);
 }
 
-void *tn_cache_take(cache *c, tn_near *near) {
-	local *l = near_local(c, near);
-	if (TN_LIKELY(l != NULL))
+static local *come_near(cache *c, tn_near *near) {
+	local *l = find_local(c);
+	if (l != NULL)
+		l->far_calls = FAR_CALLS;
+	/* Hardened and debug do not look there. */
+	if (l != NULL && TN_MODE == TN_MODE_RELEASE && near->local != &l->hot)
+		bring_near(l, near);
+	return l;
+}
+
+static __attribute__((noinline)) void *take_slowly(cache *c, tn_near *near) {
+	local *l = come_near(c, near);
+	if (l != NULL)
 		return take_slot_of(c, l);
 	void *p;
 	return c->owner->find(c, &p, 1) == 1 ? p : NULL;
 }
 
-void tn_cache_give(cache *c, tn_near *near, void *p) {
-	local *l = near_local(c, near);
-	if (TN_LIKELY(l != NULL))
+/* A local that is near has nothing here, and goes the slow way too. */
+void *tn_cache_take(cache *c, tn_near *near) {
+	local *l = first_local(c);
+	void *p;
+	if (TN_UNLIKELY(l == NULL || --l->far_calls == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
+		return take_slowly(c, near);
+	return p;
+}
+
+static __attribute__((noinline)) void give_slowly(cache *c, tn_near *near, void *p) {
+	local *l = come_near(c, near);
+	if (l != NULL)
 		give_slot_to(c, l, p);
 	else
 		c->owner->take_back(c, &p, 1);
+}
+
+void tn_cache_give(cache *c, tn_near *near, void *p) {
+	local *l = first_local(c);
+	if (TN_UNLIKELY(l == NULL || --l->far_calls == 0 || !tn_top_push(&l->hot.top, p)))
+		give_slowly(c, near, p);
 }
 
 void tn_cache_flush(cache *c) {

@@ -38,9 +38,10 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
+	uint32_t far_calls;				 /* left until it comes near */
+	uint32_t flushes;				 /* of the cache, that it has followed */
 	TN_ATOMIC(cache *) cache;		 /* NULL: destroyed meanwhile */
 	TN_ATOMIC(uint32_t) changes;	 /* odd while the magazines change hands */
-	uint32_t flushes;				 /* of the cache, that it has followed */
 	TN_ATOMIC(void ***) top_at;		 /* where the top is: in `hot`, or near */
 	TN_ATOMIC(void **) bottom;		 /* the word below the loaded magazine's oldest slot */
 	TN_GUARDED(magazine *) loaded;	 /* or NULL */
@@ -82,7 +83,7 @@ void tn_cache_deinit(cache *c);
 local *tn_cache_handle(cache *c);
 
 /* What the inlined pop and push could not do, for the calling thread: `take` returns NULL with errno
- * when there is no slot, `give` never fails. The cache is the one that is near from then on. */
+ * when there is no slot, `give` never fails. A cache that is asked often comes near. */
 void *tn_cache_take(cache *c, tn_near *near);
 void tn_cache_give(cache *c, tn_near *near, void *p);
 

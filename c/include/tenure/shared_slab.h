@@ -89,8 +89,8 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails
  * threads  any
  * cost     a handful of instructions inlined, no atomic operation; one call in a magazine's worth goes
- *          to the depot. Inlined is the shared slab that the thread used last; going over to another
- *          one costs a function call. */
+ *          to the depot. Inlined is the shared slab that the thread uses most; others are a short
+ *          function call, or the handle. */
 TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
 	void *p;
 	if (TN_UNLIKELY(tn_hook_checked() || tn_near_slab.key != s->key ||

@@ -18,7 +18,7 @@ typedef struct tn_local {
 	void **top;
 } tn_local;
 
-/* What a thread used last. While it is near, its top is here and not in the local, at an address that
+/* What a thread uses most. While it is near, its top is here and not in the local, at an address that
  * does not depend on anything: a processor that renames memory then takes no time to pass it on. A key
  * is never used again, so that what was destroyed is never found. */
 typedef struct tn_near {
