@@ -35,7 +35,7 @@ enum {
 	EXCHANGES_TO_GROW = 4,
 	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
 	DEAD_LOCALS = 64,
-	FAR_CALLS = 64, /* then what is far comes near */
+	FAR_TAKES = 64, /* then what is far comes near */
 	CHAIN_COUNT = 16,
 	/* Locals should not have the low 12 bits of address of the records of slabs (which have those of
 	 * objects): a load of one after a store to the other would wait for it. */
@@ -339,8 +339,8 @@ static void give_slot_to(cache *c, local *l, void *p) {
 
 /* A local whose cache is destroyed gets no top back: its magazines are gone. Where a caller has the
  * handle, destroying may be under way in another thread: of the two stores to the handle's top the last
- * is no_top, for if it is the one here, the exchange has seen the other, and the next load sees that the
- * cache is gone. */
+ * is no_top, for if it is the one here, the exchange has seen the other, and the next load sees that
+ * the cache is gone. */
 static void put_away(tn_near *near) {
 	local *l = (local *)near->local;
 	if (l == NULL)
@@ -471,7 +471,7 @@ static local *add_local(cache *c) {
 		*l = (local){.key = c->key,
 			.cache = c,
 			.flushes = tn_get(&c->flushes, TN_RELAXED),
-			.far_calls = 1,
+			.far_takes = 1,
 			.capacity = c->least_capacity,
 			.thread = &thread_locals,
 			.next_of_thread = *chain,
@@ -550,7 +550,7 @@ void tn_local_give(local *l, void *p, const char *operation) {
 static local *come_near(cache *c, tn_near *near) {
 	local *l = find_local(c);
 	if (l != NULL)
-		l->far_calls = FAR_CALLS;
+		l->far_takes = FAR_TAKES;
 	/* Hardened and debug do not look there. */
 	if (l != NULL && TN_MODE == TN_MODE_RELEASE && near->local != &l->hot)
 		bring_near(l, near);
@@ -569,7 +569,7 @@ static __attribute__((noinline)) void *take_slowly(cache *c, tn_near *near) {
 void *tn_cache_take(cache *c, tn_near *near) {
 	local *l = first_local(c);
 	void *p;
-	if (TN_UNLIKELY(l == NULL || --l->far_calls == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
+	if (TN_UNLIKELY(l == NULL || --l->far_takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
 		return take_slowly(c, near);
 	return p;
 }
@@ -584,7 +584,7 @@ static __attribute__((noinline)) void give_slowly(cache *c, tn_near *near, void 
 
 void tn_cache_give(cache *c, tn_near *near, void *p) {
 	local *l = first_local(c);
-	if (TN_UNLIKELY(l == NULL || --l->far_calls == 0 || !tn_top_push(&l->hot.top, p)))
+	if (TN_UNLIKELY(l == NULL || !tn_top_push(&l->hot.top, p)))
 		give_slowly(c, near, p);
 }
 

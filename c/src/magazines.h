@@ -38,7 +38,7 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
-	uint32_t far_calls;				 /* left until it comes near */
+	uint32_t far_takes;				 /* left until it comes near */
 	uint32_t flushes;				 /* of the cache, that it has followed */
 	TN_ATOMIC(cache *) cache;		 /* NULL: destroyed meanwhile */
 	TN_ATOMIC(uint32_t) changes;	 /* odd while the magazines change hands */
