@@ -76,6 +76,17 @@ static inline magazine *take_from_list(magazine_list *list) {
 	return m;
 }
 
+/* Takes a magazine that leaves for good: what was not needed before is one less too. */
+static inline magazine *drop_from_list(magazine_list *list) {
+	size_t low = TN_AT(list->low), before = TN_AT(list->low_before);
+	magazine *m = take_from_list(list);
+	if (m == NULL)
+		return NULL;
+	TN_AT(list->low) = low == 0 ? 0 : low - 1;
+	TN_AT(list->low_before) = before == 0 ? 0 : before - 1;
+	return m;
+}
+
 static inline void end_list_window(magazine_list *list) {
 	size_t low = TN_AT(list->low), before = TN_AT(list->low_before);
 	TN_AT(list->surplus) = low < before ? low : before;
@@ -194,7 +205,7 @@ static inline magazine *tn_depot_settle(depot *d, size_t window) {
 	magazine_list *list = TN_AT(d->full.surplus) > 0 || is_beyond_bounds(d) ? &d->full : &d->empty;
 	magazine *m = NULL;
 	if (TN_AT(list->surplus) > 0 || list == &d->full)
-		m = take_from_list(list);
+		m = drop_from_list(list);
 	if (TN_AT(list->surplus) > 0)
 		TN_AT(list->surplus) = TN_AT(list->surplus) - 1;
 	if (m != NULL && list == &d->full)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -128,7 +129,7 @@ void tn_os_unlock(void) {
 
 static pthread_key_t exit_keys[TN_EXIT_COUNT];
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-static bool exit_keys_made = true;
+static atomic_bool exit_keys_made = true;
 
 static void call_at_exit(void *at_exit) {
 	((void (*)(void))at_exit)();
@@ -136,7 +137,18 @@ static void call_at_exit(void *at_exit) {
 
 static void make_exit_keys(void) {
 	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
-		exit_keys_made = exit_keys_made && pthread_key_create(&exit_keys[i], call_at_exit) == 0;
+		if (pthread_key_create(&exit_keys[i], call_at_exit) != 0)
+			exit_keys_made = false;
+}
+
+/* When the module that holds this copy of Tenure is closed: threads that end later must not call into
+ * it. At exit threads may still run; they go on without what is theirs. */
+__attribute__((destructor)) static void delete_exit_keys(void) {
+	pthread_once(&exit_once, make_exit_keys);
+	if (!atomic_exchange(&exit_keys_made, false))
+		return;
+	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
+		pthread_key_delete(exit_keys[i]);
 }
 
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {

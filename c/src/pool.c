@@ -110,11 +110,13 @@ static void drop_pool_magazine(cache *c, magazine *m) {
 /* One thread ends a window; after a long silence two of them are over. */
 static size_t window_of_pool(cache *c) {
 	pool *p = pool_of(c);
-	uint64_t now = tn_os_milliseconds(), began = tn_get(&p->window_began, TN_RELAXED);
+	/* In this order: `began` may be later than a clock that was read before it. */
+	uint64_t began = tn_get(&p->window_began, TN_ACQUIRE);
+	uint64_t now = tn_os_milliseconds();
 	if (p->decay_ms == TN_NONE || now - began < p->decay_ms)
 		return SIZE_MAX;
 	uint64_t next = now - began < 2 * p->decay_ms ? now : now - p->decay_ms;
-	return tn_replace(&p->window_began, &began, next, TN_RELAXED) ? 0 : SIZE_MAX;
+	return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;
 }
 
 static void need_no_lock(cache *c) {
