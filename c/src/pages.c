@@ -24,9 +24,8 @@
 #include "os.h"
 
 enum {
-	PAGE_BITS = 12,
-	LEAF_BITS = 28, /* a leaf of the side table covers 256 MiB of addresses */
-	ADDRESS_BITS = sizeof(void *) == 8 ? 47 : 32,
+	PAGE_BITS = TN_TABLE_PAGE_BITS,
+	LEAF_BITS = TN_TABLE_LEAF_BITS,
 	CLASS_COUNT = 13, /* 4 KiB to 16 MiB; larger chunks are mapped alone */
 	THREAD_CLASS_COUNT = 7,
 	THREAD_SLOT_COUNT = 8,
@@ -40,9 +39,7 @@ enum {
 
 _Static_assert(CLASS_BYTES(THREAD_CLASS_COUNT - 1) == TN_PAGES_THREAD_CHUNK_BYTES, "thread classes");
 
-typedef _Atomic(uintptr_t) table_entry;
-
-static _Atomic(table_entry *) leaves[(size_t)1 << (ADDRESS_BITS - LEAF_BITS)];
+_Atomic(tn_table_entry *) tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
 
 typedef struct chunk_list {
 	uintptr_t head, tail;
@@ -74,30 +71,22 @@ static _Thread_local struct {
 
 /* ---- the side table ---- */
 
-static table_entry *entry_of(uintptr_t base) {
-	if (base >> LEAF_BITS >= sizeof leaves / sizeof leaves[0])
-		return NULL;
-	/* Pairs with the release in add_leaf: whoever sees the leaf sees it mapped. */
-	table_entry *leaf = atomic_load_explicit(&leaves[base >> LEAF_BITS], memory_order_acquire);
-	return leaf == NULL ? NULL : &leaf[(base & (((uintptr_t)1 << LEAF_BITS) - 1)) >> PAGE_BITS];
-}
-
 /* Under the lock. */
 static bool add_leaf(uintptr_t base) {
 	size_t index = base >> LEAF_BITS;
-	if (index >= sizeof leaves / sizeof leaves[0])
+	if (index >= sizeof tn_table / sizeof tn_table[0])
 		return errno = ENOMEM, false;
-	if (atomic_load_explicit(&leaves[index], memory_order_relaxed) != NULL)
+	if (atomic_load_explicit(&tn_table[index], memory_order_relaxed) != NULL)
 		return true;
-	size_t size = sizeof(table_entry) << (LEAF_BITS - PAGE_BITS);
-	table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
+	size_t size = sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS);
+	tn_table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
 	if (leaf == NULL)
 		return false;
 	if (!tn_os_commit(leaf, size)) {
 		tn_os_release(leaf, size);
 		return false;
 	}
-	atomic_store_explicit(&leaves[index], leaf, memory_order_release);
+	atomic_store_explicit(&tn_table[index], leaf, memory_order_release);
 	return true;
 }
 
@@ -110,14 +99,14 @@ static bool add_leaves(const char *p, size_t size) {
 }
 
 bool tn_pages_set_owner(void *base, void *owner) {
-	table_entry *e = entry_of((uintptr_t)base);
+	tn_table_entry *e = tn_table_at((uintptr_t)base);
 	if (e == NULL && owner != NULL) {
 		tn_os_lock();
 		bool added = add_leaf((uintptr_t)base);
 		tn_os_unlock();
 		if (!added)
 			return false;
-		e = entry_of((uintptr_t)base);
+		e = tn_table_at((uintptr_t)base);
 	}
 	/* Relaxed: a reader that looks up a chunk which it was handed is ordered by that hand-over; any
 	 * other compares the value and follows nothing. */
@@ -126,16 +115,10 @@ bool tn_pages_set_owner(void *base, void *owner) {
 	return true;
 }
 
-void *tn_pages_owner(uintptr_t base) {
-	table_entry *e = entry_of(base);
-	uintptr_t owner = e == NULL ? 0 : atomic_load_explicit(e, memory_order_relaxed);
-	return (owner & 1) != 0 ? NULL : (void *)owner;
-}
-
 /* ---- lists, under the lock ---- */
 
 static void push_entry(chunk_list *l, uintptr_t chunk) {
-	atomic_store_explicit(entry_of(chunk), l->head | 1, memory_order_relaxed);
+	atomic_store_explicit(tn_table_at(chunk), l->head | 1, memory_order_relaxed);
 	if (l->count++ == 0)
 		l->tail = chunk;
 	l->head = chunk;
@@ -146,8 +129,8 @@ static void append_entry(chunk_list *l, uintptr_t chunk) {
 		push_entry(l, chunk);
 		return;
 	}
-	atomic_store_explicit(entry_of(chunk), 1, memory_order_relaxed);
-	atomic_store_explicit(entry_of(l->tail), chunk | 1, memory_order_relaxed);
+	atomic_store_explicit(tn_table_at(chunk), 1, memory_order_relaxed);
+	atomic_store_explicit(tn_table_at(l->tail), chunk | 1, memory_order_relaxed);
 	l->tail = chunk;
 	l->count++;
 }
@@ -156,7 +139,7 @@ static uintptr_t pop_entry(chunk_list *l) {
 	if (l->count == 0)
 		return 0;
 	uintptr_t chunk = l->head;
-	table_entry *e = entry_of(chunk);
+	tn_table_entry *e = tn_table_at(chunk);
 	l->head = atomic_load_explicit(e, memory_order_relaxed) & ~(uintptr_t)1;
 	l->count--;
 	atomic_store_explicit(e, 0, memory_order_relaxed);

@@ -9,6 +9,8 @@
 #include <tenure/base.h>
 #include <tenure/stats.h>
 
+#include "table.h"
+
 /* Bounds of the warm cache, bytes. */
 #define TN_PAGES_WARM_BYTES ((size_t)64 << 20)			/* process */
 #define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)		/* larger chunks are never kept warm */
@@ -34,13 +36,12 @@ void tn_pages_release(void *p, size_t size, size_t align);
 /* Address space that a chunk of `size` bytes takes up; what it is rounded to. */
 size_t tn_pages_reserved(size_t size, size_t align);
 
-/* The side table: who owns the chunk that begins at `base`. Set by owners that are looked up by
- * pointer; reads nothing behind `base`, which may be any value.
+/* The side table: who owns the chunk that begins at `base` (tn_pages_owner in table.h). Set by owners
+ * that are looked up by pointer.
  *
- * fails    (set) false when the table has no room for this address; never when `owner` is NULL
+ * fails    false when the table has no room for this address; never when `owner` is NULL
  * threads  any; for one base, set is ordered by whoever hands the chunk on */
 bool tn_pages_set_owner(void *base, void *owner);
-void *tn_pages_owner(uintptr_t base);
 
 /* Chunks from `source`, or from the page layer where source->acquire is NULL. */
 void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);

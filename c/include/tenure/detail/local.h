@@ -27,8 +27,8 @@ typedef struct tn_near {
 	tn_local *local;
 } tn_near;
 
-TN_API extern TN_THREAD tn_near tn_near_slab TN_SYMBOL(tn_near_slab) TN_THREAD_NEAR;
-TN_API extern TN_THREAD tn_near tn_near_pool TN_SYMBOL(tn_near_pool) TN_THREAD_NEAR;
+TN_API extern TN_THREAD tn_near tn_near_slab TN_THREAD_SYMBOL(tn_near_slab) TN_THREAD_NEAR;
+TN_API extern TN_THREAD tn_near tn_near_pool TN_THREAD_SYMBOL(tn_near_pool) TN_THREAD_NEAR;
 
 #if defined(__GNUC__)
 #define TN_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)

@@ -50,6 +50,13 @@
 #endif
 #endif
 
+/* MinGW emulates thread-local variables and cannot rename them. */
+#if defined(__MINGW32__)
+#define TN_THREAD_SYMBOL(name)
+#else
+#define TN_THREAD_SYMBOL(name) TN_SYMBOL(name)
+#endif
+
 /* One load instead of a call, also from a library that is opened at run time: what Tenure keeps per
  * thread is small enough for the room that glibc's loader leaves for that. Other loaders refuse. */
 #if defined(__GLIBC__) && defined(__GNUC__)
