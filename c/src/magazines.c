@@ -469,9 +469,9 @@ static local *add_local(cache *c) {
 	local *l = place_for_local();
 	if (l != NULL) {
 		*l = (local){.key = c->key,
-			.cache = c,
-			.flushes = tn_get(&c->flushes, TN_RELAXED),
 			.far_takes = 1,
+			.flushes = tn_get(&c->flushes, TN_RELAXED),
+			.cache = c,
 			.capacity = c->least_capacity,
 			.thread = &thread_locals,
 			.next_of_thread = *chain,
