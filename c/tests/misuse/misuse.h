@@ -26,6 +26,14 @@ static inline tn_slab *make_slab(const char *name, size_t size, size_t align) {
 	return tn_slab_create(size, align, &(tn_slab_options){.name = name});
 }
 
+static inline tn_shared_slab *make_shared_slab(const char *name, size_t size, size_t align) {
+	return tn_shared_slab_create(size, align, &(tn_shared_slab_options){.name = name});
+}
+
+static inline tn_pool *make_pool(const char *name, size_t size) {
+	return tn_pool_create(size, 0, &(tn_pool_options){.name = name});
+}
+
 static inline tn_arena *make_arena(const char *name) {
 	return tn_arena_create(&(tn_arena_options){.name = name});
 }

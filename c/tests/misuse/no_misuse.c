@@ -1,4 +1,4 @@
-/* What is legal in every mode: no end to an arena, nothing to free, a slab that outlives main.
+/* What is legal in every mode: no end to an arena, nothing to free, slabs and a pool that outlive main.
  *
  * release   EXIT
  * hardened  EXIT
@@ -16,6 +16,20 @@ int main(void) {
 	tn_slab_free_batch(s, slots, 3);
 	tn_slab_free(s, NULL);
 	tn_slab_alloc(s);
+	tn_shared_slab *shared = make_shared_slab("shared", 64, 0);
+	tn_local *local = tn_shared_slab_local(shared);
+	tn_shared_slab_free_batch(shared, slots, 1);
+	tn_shared_slab_free(shared, NULL);
+	tn_shared_slab_local_free(local, NULL);
+	tn_shared_slab_local_free(local, tn_shared_slab_alloc(shared));
+	tn_shared_slab_free(shared, tn_shared_slab_local_alloc(local));
+	tn_shared_slab_alloc(shared);
+	tn_pool *p = make_pool("p", 64);
+	tn_pool_put(p, NULL);
+	tn_pool_put(p, tn_pool_get(p));
+	tn_pool_get(p);
+	tn_shared_slab_destroy(NULL);
+	tn_pool_destroy(NULL);
 	tn_slab_destroy(NULL);
 	tn_arena_destroy(NULL);
 	tn_arena_deinit(NULL);

@@ -4,7 +4,7 @@
 
 The comment holds a line `MODE  END TEXT` for each mode, END being ABRT, SEGV, EXIT (status 0) or the
 word `undefined`: DESIGN promises nothing there, and the program is neither built nor run. `MODE:WORD`
-is for the runs whose first argument is WORD. A line `args  a b x c d` makes one run for each
+is for the runs whose first argument is WORD, `MODE-address` for all runs under ASan. A line `args  a b x c d` makes one run for each
 combination. TEXT is all of standard error, in any order of lines (each begins with `tenure:`), where
 
     {name}    is what the program said on its standard output as `name value`
@@ -114,7 +114,8 @@ def main():
     promises = read_promises(source)
     failures = runs = 0
     for arguments in combinations(promises.get("args", "")) or [()]:
-        promise = promises.get(f"{mode}:{arguments[0]}" if arguments else mode) or promises[mode]
+        special = (f"{mode}-{sanitizer}", f"{mode}:{arguments[0]}" if arguments else mode, mode)
+        promise = next(promises[key] for key in special if key in promises)
         if promise == "undefined":
             continue
         runs += 1
