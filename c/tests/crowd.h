@@ -13,6 +13,13 @@
 #include <mutex>
 #include <thread>
 
+#if defined(__SANITIZE_THREAD__)
+// A thread that ended just before a fork is one that the child cannot join.
+extern "C" const char *__tsan_default_options() {
+	return "report_thread_leaks=0";
+}
+#endif
+
 // TENURE_STRESS_SECONDS asks for the long form of every test here; without it they take a second each.
 inline uint64_t stress_seconds() {
 	return number_from_environment("TENURE_STRESS_SECONDS", 0);

@@ -9,6 +9,7 @@ extern "C" {
 #include "module.h"
 }
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -172,8 +173,13 @@ TEST(loaded, fork_with_a_library_open) {
 	expect_well([] {
 		opened module(TENURE_STATIC_MODULE);
 		return module.live([&] {
-			std::thread young([&] { module.use(4); });
+			std::atomic<bool> stop{false};
+			std::thread young([&] {
+				while (!stop)
+					module.use(4);
+			});
 			int status = in_child([&] { return module.use(5) ? 0 : 1; }, 20);
+			stop = true;
 			young.join();
 			return exited_with(status, 0);
 		});
