@@ -6,6 +6,7 @@
 #ifndef TENURE_LOCK_H
 #define TENURE_LOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "atomics.h"
@@ -37,9 +38,13 @@ static inline void wait_for_lock(tn_lock *l) {
 		tn_os_wait(&l->state, LOCK_AWAITED);
 }
 
-static inline void tn_lock_take(tn_lock *l) {
+static inline bool tn_lock_try(tn_lock *l) {
 	uint32_t seen = LOCK_FREE;
-	if (!tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE))
+	return tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE);
+}
+
+static inline void tn_lock_take(tn_lock *l) {
+	if (!tn_lock_try(l))
 		wait_for_lock(l);
 }
 

@@ -20,7 +20,8 @@
  * I5  destroying leaves what is near to its thread, which may be going over to another cache just then:
  *     the key there is never asked for again, and the dead local gets no top back.
  *
- * Locks are taken in this order: registry, the owner's, a depot's, the page layer's. */
+ * Locks are taken in this order: an owner's, registry, a depot's, the page layer's. Callbacks of users
+ * run with none of these held but the owner's. */
 #include "magazines.h"
 
 #include <tenure/shared_slab.h>
@@ -76,24 +77,27 @@ static size_t fill_of(const local *l) {
 	return (size_t)(TN_LOAD(tn_get(&l->top_at, TN_RELAXED)) - tn_get(&l->bottom, TN_RELAXED));
 }
 
-/* The figures of another thread's magazines, consistent: the sequence lock of Linux, written with
- * releases where that has barriers. A top that is in another magazine than the bottom is a look in
- * between. */
+/* What another thread's magazines hold, by a sequence lock that is written with releases where Linux
+ * has barriers. In the middle of a change it is what they held before. A top that is in another
+ * magazine than the bottom is a look in between. */
 static size_t count_slots_of(const local *l) {
-	for (int looks = 0; looks < 100; looks++) {
+	for (;;) {
 		uint32_t before = tn_get(&l->changes, TN_ACQUIRE);
+		if (before % 2 != 0)
+			return tn_get(&l->count, TN_RELAXED);
 		uintptr_t bottom = (uintptr_t)tn_get(&l->bottom, TN_ACQUIRE);
 		uintptr_t top = (uintptr_t)TN_LOAD(tn_get(&l->top_at, TN_ACQUIRE));
 		size_t previous = tn_get(&l->previous_count, TN_ACQUIRE);
 		bool same = (top ^ bottom) < TN_MAGAZINE_BYTES && top >= bottom;
-		if (same && before % 2 == 0 && tn_get(&l->changes, TN_RELAXED) == before)
+		if (same && tn_get(&l->changes, TN_RELAXED) == before)
 			return (top - bottom) / sizeof(void *) + previous;
 	}
-	return 0;
 }
 
 static void begin_change(local *l) {
-	tn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED);
+	size_t count = fill_of(l) + tn_get(&l->previous_count, TN_RELAXED);
+	tn_set(&l->count, (uint32_t)count, TN_RELAXED);
+	tn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);
 }
 
 static void end_change(local *l) {
@@ -290,11 +294,20 @@ static void *take_slot_of(cache *c, local *l) {
 	return refill_local(c, l) ? pop(l) : find_slots(c, l);
 }
 
+/* Where what is idle is bounded in bytes, a magazine is a small part of that too. */
+static void fit_capacity(const cache *c, local *l, const magazine *full) {
+	size_t each = full->weight / full->count;
+	size_t fit = each == 0 ? l->capacity : c->depot.most_weight / TN_SHARES_OF_BOUND / each;
+	if (l->capacity > fit)
+		l->capacity = fit == 0 ? 1 : (uint32_t)fit;
+}
+
 /* Both magazines are full: previous goes to the depot, and what the depot has no room for goes back to
  * the owner. Returns an empty magazine, or NULL. */
 static magazine *exchange_previous(cache *c, local *l) {
 	magazine *full = l->previous, *empty = NULL;
 	full->weight = c->owner->weigh(c, first_slot(full), full->count);
+	fit_capacity(c, l, full);
 	begin_change(l);
 	bool taken = tn_depot_give_full(&c->depot, full, &empty);
 	set_previous(l, NULL, 0);
@@ -309,8 +322,8 @@ static magazine *exchange_previous(cache *c, local *l) {
 static void make_room(cache *c, local *l) {
 	magazine *empty = NULL;
 	if (tn_get(&l->previous_count, TN_RELAXED) > 0 && l->loaded != NULL) {
-		empty = exchange_previous(c, l);
 		settle(c, l);
+		empty = exchange_previous(c, l);
 	} else if (l->previous != NULL && l->loaded != NULL) {
 		empty = l->previous;
 	}
@@ -341,33 +354,33 @@ static void give_slot_to(cache *c, local *l, void *p) {
  * handle, destroying may be under way in another thread: of the two stores to the handle's top the last
  * is no_top, for if it is the one here, the exchange has seen the other, and the next load sees that
  * the cache is gone. */
-static void put_away(tn_near *near) {
-	local *l = (local *)near->local;
+static void put_away(tn_near *at) {
+	local *l = (local *)at->local;
 	if (l == NULL)
 		return;
-	near->key = 0;
-	near->local = NULL;
+	at->key = 0;
+	at->local = NULL;
 	begin_change(l);
 	if (l->handled)
-		(void)__atomic_exchange_n(&l->hot.top, TN_LOAD(&near->top), __ATOMIC_ACQ_REL);
+		(void)__atomic_exchange_n(&l->hot.top, TN_LOAD(&at->top), __ATOMIC_ACQ_REL);
 	else
-		TN_STORE(&l->hot.top, TN_LOAD(&near->top));
+		TN_STORE(&l->hot.top, TN_LOAD(&at->top));
 	if (tn_get(&l->cache, TN_RELAXED) == NULL)
 		TN_STORE(&l->hot.top, no_top);
 	tn_set(&l->top_at, &l->hot.top, TN_RELEASE);
-	TN_STORE(&near->top, no_top);
+	TN_STORE(&at->top, no_top);
 	end_change(l);
 }
 
-static void bring_near(local *l, tn_near *near) {
-	put_away(near);
+static void bring_near(local *l, tn_near *at) {
+	put_away(at);
 	begin_change(l);
-	__atomic_store_n(&near->top, TN_LOAD(&l->hot.top), __ATOMIC_RELEASE);
-	tn_set(&l->top_at, &near->top, TN_RELEASE);
+	__atomic_store_n(&at->top, TN_LOAD(&l->hot.top), __ATOMIC_RELEASE);
+	tn_set(&l->top_at, &at->top, TN_RELEASE);
 	TN_STORE(&l->hot.top, no_top);
 	end_change(l);
-	near->local = &l->hot;
-	near->key = l->key;
+	at->local = &l->hot;
+	at->key = l->key;
 }
 
 static void put_away_local(const local *l) {
@@ -397,6 +410,11 @@ static void leave_cache(cache *c, local *l) {
 	tn_lock_give(&c->depot.lock);
 }
 
+static void give_all_and_leave(cache *c, local *l) {
+	give_all(c, l);
+	leave_cache(c, l);
+}
+
 /* Buries the locals of a chain whose cache was destroyed. */
 static void clear_chain(local **chain) {
 	for (local **at = chain; *at != NULL;) {
@@ -412,31 +430,34 @@ static void clear_chain(local **chain) {
 }
 
 /* What the thread holds may go to callbacks of the owner's user, which may come here again: so without
- * the registry's lock, as a guest of the cache, for which destroy waits. */
-static void close_chain(local **chain) {
-	while (*chain != NULL) {
-		local *l = *chain;
-		*chain = l->next_of_thread;
-		cache *c = tn_get(&l->cache, TN_RELAXED);
-		if (c != NULL) {
-			c->guests++;
-			tn_lock_give(&registry.lock);
-			give_all(c, l);
-			leave_cache(c, l);
-			tn_lock_take(&registry.lock);
-			c->guests--;
-		}
-		bury(l);
-	}
+ * the registry's lock, as a guest of the cache, for which destroying waits. */
+static void visit_as_guest(local *l, void (*visit)(cache *c, local *l)) {
+	cache *c = tn_get(&l->cache, TN_RELAXED);
+	if (c == NULL)
+		return;
+	c->guests = c->guests + 1;
+	tn_lock_give(&registry.lock);
+	visit(c, l);
+	tn_lock_take(&registry.lock);
+	c->guests = c->guests - 1;
 }
 
+/* Twice: callbacks of the first round may use handles of what comes later. */
 static void close_thread_locals(void) {
 	thread_locals.state = LOCALS_CLOSED;
 	put_away(&tn_near_slab);
 	put_away(&tn_near_pool);
 	tn_lock_take(&registry.lock);
 	for (size_t i = 0; i < CHAIN_COUNT; i++)
-		close_chain(&thread_locals.chain[i]);
+		for (local *l = thread_locals.chain[i]; l != NULL; l = l->next_of_thread)
+			visit_as_guest(l, give_all);
+	for (size_t i = 0; i < CHAIN_COUNT; i++)
+		while (thread_locals.chain[i] != NULL) {
+			local *l = thread_locals.chain[i];
+			thread_locals.chain[i] = l->next_of_thread;
+			visit_as_guest(l, give_all_and_leave);
+			bury(l);
+		}
 	tn_lock_give(&registry.lock);
 }
 
@@ -498,19 +519,12 @@ static local *known_local(const cache *c) {
 	return l;
 }
 
-/* The same, made if there is none, and first of its chain from now on. */
+/* The same, made if there is none. */
 static local *find_local(cache *c) {
 	if (thread_locals.state == LOCALS_CLOSED)
 		return NULL;
-	local **chain = &thread_locals.chain[c->key % CHAIN_COUNT];
-	for (local **at = chain; *at != NULL; at = &(*at)->next_of_thread)
-		if ((*at)->key == c->key) {
-			local *l = *at;
-			*at = l->next_of_thread;
-			l->next_of_thread = *chain;
-			return *chain = l;
-		}
-	return add_local(c);
+	local *l = known_local(c);
+	return l == NULL ? add_local(c) : l;
 }
 
 local *tn_cache_handle(cache *c) {
@@ -520,16 +534,11 @@ local *tn_cache_handle(cache *c) {
 	return l;
 }
 
-/* The calling thread's part when it is the first of its chain, as it nearly always is. */
-static local *first_local(const cache *c) {
-	local *l = thread_locals.chain[c->key % CHAIN_COUNT];
-	return l != NULL && l->key == c->key ? l : NULL;
-}
-
 cache *tn_local_cache(const local *l, const char *operation) {
 	cache *c = tn_get(&l->cache, TN_RELAXED);
 	if (c == NULL)
-		tn_panic("handle", NULL, "%s: what %p belongs to is destroyed", operation, (const void *)l);
+		tn_panic(
+			"handle", NULL, "%s: the slab or the thread of %p is no more", operation, (const void *)l);
 	if (TN_MODE != TN_MODE_RELEASE && l->thread != &thread_locals)
 		tn_panic(c->kind, c->name, "%s: the handle %p is another thread's", operation, (const void *)l);
 	return c;
@@ -547,18 +556,18 @@ void tn_local_give(local *l, void *p, const char *operation) {
 	give_slot_to(c, l, p);
 }
 
-static local *come_near(cache *c, tn_near *near) {
+static local *come_near(cache *c, tn_near *at) {
 	local *l = find_local(c);
 	if (l != NULL)
 		l->far_takes = FAR_TAKES;
 	/* Hardened and debug do not look there. */
-	if (l != NULL && TN_MODE == TN_MODE_RELEASE && near->local != &l->hot)
-		bring_near(l, near);
+	if (l != NULL && TN_MODE == TN_MODE_RELEASE && at->local != &l->hot)
+		bring_near(l, at);
 	return l;
 }
 
-static __attribute__((noinline)) void *take_slowly(cache *c, tn_near *near) {
-	local *l = come_near(c, near);
+static __attribute__((noinline)) void *take_slowly(cache *c, tn_near *at) {
+	local *l = come_near(c, at);
 	if (l != NULL)
 		return take_slot_of(c, l);
 	void *p;
@@ -566,26 +575,26 @@ static __attribute__((noinline)) void *take_slowly(cache *c, tn_near *near) {
 }
 
 /* A local that is near has nothing here, and goes the slow way too. */
-void *tn_cache_take(cache *c, tn_near *near) {
-	local *l = first_local(c);
+void *tn_cache_take(cache *c, tn_near *at) {
+	local *l = known_local(c);
 	void *p;
 	if (TN_UNLIKELY(l == NULL || --l->far_takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
-		return take_slowly(c, near);
+		return take_slowly(c, at);
 	return p;
 }
 
-static __attribute__((noinline)) void give_slowly(cache *c, tn_near *near, void *p) {
-	local *l = come_near(c, near);
+static __attribute__((noinline)) void give_slowly(cache *c, tn_near *at, void *p) {
+	local *l = come_near(c, at);
 	if (l != NULL)
 		give_slot_to(c, l, p);
 	else
 		c->owner->take_back(c, &p, 1);
 }
 
-void tn_cache_give(cache *c, tn_near *near, void *p) {
-	local *l = first_local(c);
+void tn_cache_give(cache *c, tn_near *at, void *p) {
+	local *l = known_local(c);
 	if (TN_UNLIKELY(l == NULL || !tn_top_push(&l->hot.top, p)))
-		give_slowly(c, near, p);
+		give_slowly(c, at, p);
 }
 
 void tn_cache_flush(cache *c) {
@@ -626,19 +635,39 @@ void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, voi
 
 /* ---- fork ---- */
 
+static void unlock_caches_until(const cache *end) {
+	for (cache *c = registry.caches; c != end; c = c->next) {
+		tn_lock_give(&c->depot.lock);
+		c->owner->unlock(c);
+	}
+}
+
+/* Returns the first cache whose locks could not be had, with none held then; NULL if all are. */
+static const cache *try_all_caches(void) {
+	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		bool owner = c->owner->try_lock(c);
+		if (owner && tn_lock_try(&c->depot.lock))
+			continue;
+		if (owner)
+			c->owner->unlock(c);
+		unlock_caches_until(c);
+		return c;
+	}
+	return NULL;
+}
+
+/* Who holds an owner's lock may be in a callback that waits for any other lock: so without waiting. */
 static void lock_all_caches(void) {
 	tn_lock_take(&registry.lock);
-	for (cache *c = registry.caches; c != NULL; c = c->next) {
-		c->owner->lock(c);
-		tn_lock_take(&c->depot.lock);
+	while (try_all_caches() != NULL) {
+		tn_lock_give(&registry.lock);
+		tn_os_yield();
+		tn_lock_take(&registry.lock);
 	}
 }
 
 static void unlock_all_caches(void) {
-	for (cache *c = registry.caches; c != NULL; c = c->next) {
-		tn_lock_give(&c->depot.lock);
-		c->owner->unlock(c);
-	}
+	unlock_caches_until(NULL);
 	tn_lock_give(&registry.lock);
 }
 
@@ -689,7 +718,14 @@ void tn_cache_init(cache *c) {
 	tn_lock_give(&registry.lock);
 }
 
-void tn_cache_deinit(cache *c) {
+static void leave_magazine(cache *c, magazine *m) {
+	if (m == NULL)
+		return;
+	m->next = c->left;
+	c->left = m;
+}
+
+void tn_cache_close(cache *c) {
 	tn_lock_take(&registry.lock);
 	*c->link = c->next;
 	if (c->next != NULL)
@@ -701,14 +737,20 @@ void tn_cache_deinit(cache *c) {
 	}
 	/* Their threads may be going over to other caches right now: what is near is left to them. */
 	for (local *l = c->locals; l != NULL; l = l->next_of_cache) {
-		magazine *held[] = {l->loaded, l->previous};
-		for (size_t i = 0; i < 2; i++)
-			if (held[i] != NULL)
-				c->owner->drop_magazine(c, held[i]);
+		leave_magazine(c, l->loaded);
+		leave_magazine(c, l->previous);
 		tn_set(&l->cache, NULL, TN_RELAXED);
 		__atomic_store_n(&l->hot.top, no_top, __ATOMIC_RELEASE);
 	}
+	c->locals = NULL;
 	tn_lock_give(&registry.lock);
+}
+
+void tn_cache_deinit(cache *c) {
+	for (magazine *m = c->left, *next; m != NULL; m = next) {
+		next = m->next;
+		c->owner->drop_magazine(c, m);
+	}
 	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)
 		c->owner->drop_magazine(c, m);
 }

@@ -15,6 +15,8 @@ typedef struct cache cache;
 #define CACHE_REFUSED SIZE_MAX
 /* What a destroyed allocator has for a key: nothing near ever has it. */
 #define DEAD_KEY UINT64_MAX
+/* A magazine is at most this part of what may be idle. */
+#define TN_SHARES_OF_BOUND 16
 
 /* Called without the depot's lock, by any thread. */
 typedef struct cache_owner {
@@ -30,8 +32,8 @@ typedef struct cache_owner {
 	void (*drop_magazine)(cache *c, magazine *m);
 	/* After how many slots that came or went a window of the depot is over; 0 ends it now. */
 	size_t (*window)(cache *c);
-	/* Its locks, for fork. */
-	void (*lock)(cache *c);
+	/* Its lock, for fork; whether it could be had. */
+	bool (*try_lock)(cache *c);
 	void (*unlock)(cache *c);
 } cache_owner;
 
@@ -42,6 +44,7 @@ typedef struct local {
 	uint32_t flushes;				 /* of the cache, that it has followed */
 	TN_ATOMIC(cache *) cache;		 /* NULL: destroyed meanwhile */
 	TN_ATOMIC(uint32_t) changes;	 /* odd while the magazines change hands */
+	TN_ATOMIC(uint32_t) count;		 /* slots that they held before that */
 	TN_ATOMIC(void ***) top_at;		 /* where the top is: in `hot`, or near */
 	TN_ATOMIC(void **) bottom;		 /* the word below the loaded magazine's oldest slot */
 	TN_GUARDED(magazine *) loaded;	 /* or NULL */
@@ -65,8 +68,9 @@ struct cache {
 	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
 	/* What is above is read with many calls, what is below is written with every exchange. */
 	_Alignas(TN_OS_LINE) depot depot;
-	TN_GUARDED(local *) locals; /* under the depot's lock */
-	cache *next, **link;		/* in the registry, under its lock */
+	TN_GUARDED(local *) locals;	 /* under the depot's lock */
+	TN_GUARDED(magazine *) left; /* in the hands of threads, when it was closed */
+	cache *next, **link;		 /* in the registry, under its lock */
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;
@@ -75,7 +79,10 @@ struct cache {
 /* Fills in a cache whose owner, kind, name and bounds are set, and makes it known. The capacity of a
  * thread's magazines grows from least_capacity to most_capacity. */
 void tn_cache_init(cache *c);
-/* Makes it unknown: locals are dead, and all magazines go back to the owner, but not the slots. */
+/* Makes it unknown: waits for threads that are ending, and then no local is alive. What was in the
+ * hands of threads is lost. */
+void tn_cache_close(cache *c);
+/* After that: all magazines go back to the owner, but not the slots in them. */
 void tn_cache_deinit(cache *c);
 
 /* The calling thread's part, for a caller to keep; NULL when the thread is about to end or there is no
@@ -84,8 +91,8 @@ local *tn_cache_handle(cache *c);
 
 /* What the inlined pop and push could not do, for the calling thread: `take` returns NULL with errno
  * when there is no slot, `give` never fails. A cache that is asked often comes near. */
-void *tn_cache_take(cache *c, tn_near *near);
-void tn_cache_give(cache *c, tn_near *near, void *p);
+void *tn_cache_take(cache *c, tn_near *at);
+void tn_cache_give(cache *c, tn_near *at, void *p);
 
 /* The same through a handle, which is not near from then on, and the cache that a handle is of; panics
  * unless that is alive and the handle this thread's. */
@@ -102,7 +109,8 @@ typedef struct idle_slots {
 	size_t count, in_depot, weight;
 } idle_slots;
 idle_slots tn_cache_idle(cache *c);
-/* Calls `visit` with the slots of each magazine; nobody may use the cache meanwhile. */
+/* Calls `visit` with the slots of each magazine, of a closed cache of those in the depot; nobody may
+ * use the cache meanwhile. */
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx);
 
 #endif

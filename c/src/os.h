@@ -41,7 +41,8 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
  * none of those locks is ever taken before the first call, or held while calling. */
 void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
-/* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. */
+/* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. Neither
+ * touches errno. */
 void tn_os_wait(const void *word, uint32_t value);
 void tn_os_wake(const void *word);
 /* Lets another thread run. */

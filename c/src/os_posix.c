@@ -142,8 +142,8 @@ static void make_exit_keys(void) {
 }
 
 /* When the module that holds this copy of Tenure is closed: threads that end later must not call into
- * it. At exit threads may still run; they go on without what is theirs. */
-__attribute__((destructor)) static void delete_exit_keys(void) {
+ * it. At exit this comes after the program's own destructors, which may still join threads. */
+__attribute__((destructor(101))) static void delete_exit_keys(void) {
 	pthread_once(&exit_once, make_exit_keys);
 	if (!atomic_exchange(&exit_keys_made, false))
 		return;
@@ -158,7 +158,9 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 
 #ifdef __linux__
 void tn_os_wait(const void *word, uint32_t value) {
+	int before = errno;
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	errno = before;
 }
 
 void tn_os_wake(const void *word) {

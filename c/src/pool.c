@@ -20,7 +20,6 @@
 enum {
 	MOST_POOL_CAPACITY = 64,
 	LEAST_POOL_CAPACITY = 8,
-	SHARES_OF_BOUND = 16, /* a magazine is at most this part of it */
 };
 #define POOL_IDLE_BYTES ((size_t)64 << 20)
 #define POOL_DECAY_MS ((size_t)1000)
@@ -85,13 +84,14 @@ static size_t weigh_objects(const cache *c, void *const *slots, size_t count) {
 	const pool *p = pool_of(c);
 	size_t weight = count * p->size;
 	for (size_t i = 0; i < count; i++) {
-		if (TN_MODE == TN_MODE_RELEASE && !tn_shared_slab_owns(p->memory, slots[i]))
+		if (TN_MODE == TN_MODE_RELEASE && !tn_shared_slab_holds(p->memory, slots[i]))
 			tn_panic("pool", p->name, "flush: %p is not an object of this pool", slots[i]);
 		if (p->size_of == NULL)
 			continue;
 		tn_permit(slots[i], p->size);
-		weight += p->size_of(slots[i], p->hot.ctx);
+		size_t beside = p->size_of(slots[i], p->hot.ctx);
 		tn_forbid(slots[i], p->size);
+		weight = beside < PTRDIFF_MAX - weight ? weight + beside : PTRDIFF_MAX;
 	}
 	return weight;
 }
@@ -119,7 +119,11 @@ static size_t window_of_pool(cache *c) {
 	return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;
 }
 
-static void need_no_lock(cache *c) {
+static bool has_no_lock(cache *c) {
+	return (void)c, true;
+}
+
+static void need_no_unlock(cache *c) {
 	(void)c;
 }
 
@@ -130,8 +134,8 @@ static const cache_owner pool_owner = {
 	.add_magazine = add_pool_magazine,
 	.drop_magazine = drop_pool_magazine,
 	.window = window_of_pool,
-	.lock = need_no_lock,
-	.unlock = need_no_lock,
+	.try_lock = has_no_lock,
+	.unlock = need_no_unlock,
 };
 
 /* ---- get and put ---- */
@@ -212,10 +216,12 @@ static void choose_bounds(pool *p, const tn_pool_options *o) {
 	d->most_weight = bound_of(o->max_idle_bytes, POOL_IDLE_BYTES);
 	size_t by_bytes = d->most_weight / p->size;
 	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
-	size_t most = bound / SHARES_OF_BOUND;
+	size_t most = bound / TN_SHARES_OF_BOUND;
 	most = most > MOST_POOL_CAPACITY ? MOST_POOL_CAPACITY : most == 0 && bound > 0 ? 1 : most;
 	p->cache.most_capacity = (uint32_t)most;
-	p->cache.least_capacity = (uint32_t)(most < LEAST_POOL_CAPACITY ? most : LEAST_POOL_CAPACITY);
+	/* Objects that must be weighed are, before there are many. */
+	size_t least = p->size_of == NULL ? LEAST_POOL_CAPACITY : 1;
+	p->cache.least_capacity = (uint32_t)(most < least ? most : least);
 }
 
 tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options) {
@@ -267,6 +273,9 @@ void tn_pool_destroy(tn_pool *hot) {
 	if (hot == NULL)
 		return;
 	pool *p = live_pool(hot, "destroy");
+	if (p->cache.orphaned)
+		tn_cache_flush(&p->cache);
+	tn_cache_close(&p->cache);
 	if (p->cache.orphaned)
 		tn_cache_each(&p->cache, take_idle_apart, p);
 	else

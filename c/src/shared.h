@@ -19,6 +19,9 @@ tn_shared_slab *tn_shared_slab_make(
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site);
 void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site);
 
+/* Whether p points into one of the slab's chunks, for a p that is live if it does. */
+bool tn_shared_slab_holds(const tn_shared_slab *s, const void *p);
+
 /* Hardened and debug: a slot goes from one state to another; panics when p is no slot or in another
  * state. `site` is remembered for the next panic. */
 void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,

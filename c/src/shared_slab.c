@@ -30,7 +30,7 @@
 #include "shared.h"
 
 enum {
-	RANKS = 4, /* from the fullest chunks to the emptiest */
+	RANKS = 4,			 /* from the fullest chunks to the emptiest */
 	FIRST_CAPACITY = 64, /* also a cache line of states */
 	/* As in slab.c: the record's first words and slot 0 should not share their low 12 bits. */
 	RECORD_GAP = 13 * TN_OS_LINE,
@@ -361,8 +361,8 @@ static size_t window_of_slab(cache *c) {
 	return 2 * tn_get(&slab_of(c)->outside, TN_RELAXED) + 1;
 }
 
-static void lock_slab(cache *c) {
-	tn_lock_take(&slab_of(c)->lock);
+static bool try_lock_slab(cache *c) {
+	return tn_lock_try(&slab_of(c)->lock);
 }
 
 static void unlock_slab(cache *c) {
@@ -376,7 +376,7 @@ static const cache_owner slab_owner = {
 	.add_magazine = add_magazine_page,
 	.drop_magazine = drop_magazine_page,
 	.window = window_of_slab,
-	.lock = lock_slab,
+	.try_lock = try_lock_slab,
 	.unlock = unlock_slab,
 };
 
@@ -531,12 +531,20 @@ size_t tn_shared_slab_slot_size(const tn_shared_slab *hot) {
 }
 
 bool tn_shared_slab_owns(const tn_shared_slab *hot, const void *p) {
-	const shared_slab *s = shared_of(hot, "owns");
+	shared_slab *s = shared_of(hot, "owns");
 	uintptr_t base = shared_base(s, p);
-	if (tn_pages_owner(base) != s)
-		return false;
-	size_t carved = tn_get(&shared_chunk_at(s, base)->carved, TN_RELAXED);
+	/* Under the lock a chunk does not go back. */
+	tn_lock_take(&s->lock);
+	size_t carved = 0;
+	if (tn_pages_owner(base) == s)
+		carved = tn_get(&shared_chunk_at(s, base)->carved, TN_RELAXED);
+	tn_lock_give(&s->lock);
 	return (uintptr_t)p - base < carved * s->slot_size;
+}
+
+bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
+	const shared_slab *s = (const shared_slab *)(uintptr_t)hot;
+	return tn_pages_owner(shared_base(s, p)) == s;
 }
 
 typedef struct flip_job {
@@ -656,22 +664,34 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 
 /* ---- create and destroy ---- */
 
-/* Chunks as large as asked for, or as a slot and the head need. */
+/* Whether a chunk has room for `count` slots, its head, bits and states. */
+static bool lay_out_chunk(shared_slab *s, size_t count) {
+	size_t words = bit_words(s->slot_size, s->grain_bits, count);
+	size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * WORD_BITS;
+	size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
+	if (head > s->chunk_bytes - TN_OS_LINE)
+		return false;
+	s->head_offset = (s->chunk_bytes - head) & ~((size_t)TN_OS_LINE - 1);
+	s->states_offset = s->chunk_bytes - states;
+	s->chunk_slots = count;
+	return count * s->slot_size <= s->head_offset;
+}
+
+/* Chunks as large as asked for, or as a slot and the head need; as many slots as fit. */
 static bool lay_out_chunks(shared_slab *s, size_t chunk_bytes) {
 	s->grain_bits = grain_bits_of(s->slot_size);
-	for (s->chunk_bytes = chunk_bytes; s->chunk_bytes <= CHUNK_BYTES_MAX; s->chunk_bytes *= 2)
-		for (size_t count = s->chunk_bytes / s->slot_size; count > 0; count--) {
-			size_t words = bit_words(s->slot_size, s->grain_bits, count);
-			size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * WORD_BITS;
-			size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
-			if (head > s->chunk_bytes - TN_OS_LINE)
-				continue;
-			s->head_offset = (s->chunk_bytes - head) & ~((size_t)TN_OS_LINE - 1);
-			s->states_offset = s->chunk_bytes - states;
-			s->chunk_slots = count;
-			if (count * s->slot_size <= s->head_offset)
-				return true;
+	for (s->chunk_bytes = chunk_bytes; s->chunk_bytes <= CHUNK_BYTES_MAX; s->chunk_bytes *= 2) {
+		size_t low = 0, high = s->chunk_bytes / s->slot_size;
+		while (low < high) {
+			size_t middle = high - (high - low) / 2;
+			if (lay_out_chunk(s, middle))
+				low = middle;
+			else
+				high = middle - 1;
 		}
+		if (low > 0)
+			return lay_out_chunk(s, low);
+	}
 	return false;
 }
 
@@ -691,8 +711,8 @@ tn_shared_slab *tn_shared_slab_make(
 		o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.cache = {.owner = &slab_owner,
-			.kind = kind,
-			.depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
+							 .kind = kind,
+							 .depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.state = TN_ALIVE,
 		.slot_size = tn_round_up(size, align),
 		.retain_chunks = o->retain_chunks == 0		   ? 1
@@ -733,6 +753,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
 	shared_slab *s = shared_of(hot, "destroy");
+	tn_cache_close(&s->cache);
 	tn_cache_deinit(&s->cache);
 	while (s->chunks != NULL)
 		release_shared_chunk(s, s->chunks);

@@ -17,6 +17,7 @@ typedef struct locked_slab {
 	tn_shared_slab hot;
 	cache cache; /* for its handles */
 	tn_lock lock;
+	TN_ATOMIC(uintptr_t) holder; /* the thread that holds it, or 0 */
 	uint32_t state;
 	tn_slab *slab;
 	tn_source source;
@@ -37,16 +38,21 @@ static locked_slab *alive(const tn_shared_slab *hot, const char *operation) {
 
 static tn_slab *enter(const tn_shared_slab *hot, const char *operation) {
 	locked_slab *s = alive(hot, operation);
+	if (tn_get(&s->holder, TN_RELAXED) == tn_os_thread())
+		tn_panic(s->cache.kind, s->name, "%s: called from a callback of its own", operation);
 	tn_lock_take(&s->lock);
+	tn_set(&s->holder, tn_os_thread(), TN_RELAXED);
 	return s->slab;
 }
 
 static void leave(const tn_shared_slab *hot) {
-	tn_lock_give(&((locked_slab *)(uintptr_t)hot)->lock);
+	locked_slab *s = (locked_slab *)(uintptr_t)hot;
+	tn_set(&s->holder, 0, TN_RELAXED);
+	tn_lock_give(&s->lock);
 }
 
-static void lock_locked_slab(cache *c) {
-	tn_lock_take(&locked_of(c)->lock);
+static bool try_lock_locked_slab(cache *c) {
+	return tn_lock_try(&locked_of(c)->lock);
 }
 
 static void unlock_locked_slab(cache *c) {
@@ -54,7 +60,7 @@ static void unlock_locked_slab(cache *c) {
 }
 
 static const cache_owner locked_slab_owner = {
-	.lock = lock_locked_slab,
+	.try_lock = try_lock_locked_slab,
 	.unlock = unlock_locked_slab,
 };
 
@@ -117,6 +123,10 @@ void *tn_shared_slab_take(tn_shared_slab *s, const void *site) {
 
 void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site) {
 	free_for(s, p, "put", site);
+}
+
+bool tn_shared_slab_holds(const tn_shared_slab *s, const void *p) {
+	return tn_shared_slab_owns(s, p);
 }
 
 void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
@@ -230,6 +240,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
 	locked_slab *s = alive(hot, "destroy");
+	tn_cache_close(&s->cache);
 	tn_cache_deinit(&s->cache);
 	tn_slab_destroy(s->slab);
 	tn_source source = s->source;

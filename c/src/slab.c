@@ -542,7 +542,7 @@ static void end_quarantine(slab *s) {
 
 static void quarantine_slot(slab *s, chunk *c, size_t index, const void *site) {
 	slot_record *r = record_at(s, c, index);
-	r->free_site = site;
+	r->free_site = site == NULL ? r->free_site : site;
 	r->younger = NULL;
 	if (s->quarantined++ == 0)
 		s->oldest = r;
@@ -661,7 +661,8 @@ void tn_slab_set_idle(tn_slab *hot, void *p, bool idle, const char *operation, c
 			idle ? "idle" : "live", tn_site(r->alloc_site).text, tn_site(r->free_site).text);
 	check_fences(s, c, index, operation);
 	r->idle = idle;
-	*(idle ? &r->free_site : &r->alloc_site) = site;
+	if (site != NULL)
+		*(idle ? &r->free_site : &r->alloc_site) = site;
 	if (idle)
 		tn_forbid(p, s->slot_size);
 	else

@@ -11,7 +11,9 @@ tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab
 void *tn_slab_alloc_for(tn_slab *s, const void *site);
 void tn_slab_free_for(tn_slab *s, void *p, const void *site);
 
-/* Debug: nobody may use the live slot p while it is idle; panics when it is in that state already. */
+/* A site that is NULL leaves the one that is known.
+ *
+ * Debug: nobody may use the live slot p while it is idle; panics when it is in that state already. */
 void tn_slab_set_idle(tn_slab *s, void *p, bool idle, const char *operation, const void *site);
 
 #endif

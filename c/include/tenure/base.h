@@ -44,6 +44,7 @@ extern "C" {
  *
  * acquire  returns `size` bytes aligned to `align` (a power of two), or NULL when there are none.
  *          An answer that is not aligned is handed back and counts as NULL.
+ *          Not slots of a slab or shared slab: the chunk there would forget whose it is.
  * release  takes back exactly what one acquire returned, with the same size.
  * ctx      is passed to both. A source is copied; what ctx points to must outlive the allocator.
  * threads  called by whoever calls the allocator, never by two threads at a time for one allocator. */

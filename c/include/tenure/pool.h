@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* Callbacks run on the thread that calls the pool, several at a time, with no lock held; they may use
- * other pools, not this one. 0 takes the default. */
+/* Callbacks run on the thread that calls the pool, or ends, several at a time, with no lock held (in
+ * destroy: debug's of this pool); they may use other pools, not this one. 0 takes the default. */
 typedef struct tn_pool_options {
 	const char *name; /* shown in statistics and panics; default "pool" */
 	/* Builds an object in `size` uninitialised bytes, when a get finds none idle; returns whether it
@@ -28,7 +28,8 @@ typedef struct tn_pool_options {
 	void (*reset)(void *object, void *ctx);
 	/* Takes an object apart; runs for an idle one that goes, and for every object at destroy. */
 	void (*fini)(void *object, void *ctx);
-	/* Bytes that an idle object holds beside its own `size`. Default: none. */
+	/* Bytes that an idle object holds beside its own `size`. Default: none. Asked where magazines are
+	 * exchanged, which with it begin at one object and grow while the objects are small. */
 	size_t (*size_of)(const void *object, void *ctx);
 	void *ctx;
 	size_t max_idle_objects; /* the most that stay idle in the process, see below; default: as many as
@@ -52,7 +53,8 @@ typedef struct tn_pool {
 
 /* Ends the pool and takes every object apart, also those that were not put back: these are no error,
  * and debug lists them by the site that got them. In the child of a fork, when other threads used the
- * pool, only what is idle is taken apart: what was out may have been in the middle of `init` or `fini`.
+ * pool, only what is in the depot or this thread's is taken apart: what was out may have been in the
+ * middle of `init` or `fini`.
  *
  * p        from tn_pool_create; NULL is a no-op
  * threads  any, when no other call on this pool is under way or follows
@@ -120,8 +122,8 @@ TN_API void tn_pool_flush(tn_pool *p) TN_SYMBOL(tn_pool_flush);
  * cost     O(idle objects) */
 TN_API size_t tn_pool_trim(tn_pool *p) TN_SYMBOL(tn_pool_trim);
 
-/* Fills `stats` with the figures of this moment: live is what is out, cached what is idle. Exact while
- * no other thread gets or puts.
+/* Fills `stats` with the figures of this moment: live is what is out, cached what is idle, with what
+ * size_of said of those in the depot. Exact while no other thread gets or puts.
  *
  * threads  any
  * cost     O(chunks + threads that use the pool) */

@@ -38,13 +38,13 @@ typedef struct tn_shared_slab_options {
 	/* Builds a slot once, when it is carved, and takes it apart when its chunk goes back and at
 	 * destroy. In between the built state survives free and the next alloc. `init` returns whether it
 	 * could; if not, alloc returns NULL and the slot stays as it was. One call at a time; neither may
-	 * call the slab. */
+	 * call the slab or fork. */
 	bool (*init)(void *slot, void *ctx);
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
 	const tn_source *source; /* where chunks and magazines come from, at an alignment of their size (4
-	                            KiB at least), one call at a time; must not call the slab; default
-	                            Tenure's page layer */
+	                            KiB at least), one call at a time; must not call the slab or fork;
+	                            default Tenure's page layer */
 } tn_shared_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */
@@ -134,7 +134,8 @@ TN_API void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t co
  * language has no cheap thread-local storage. The same handle is returned until the thread ends or the
  * slab is destroyed; a call with a handle of a destroyed slab panics.
  *
- * returns  the handle; using it and calling the slab directly in turns costs a function call each time
+ * returns  the handle; using it and calling the slab directly in turns costs a function call each time,
+ *          and destructors of thread-local storage should not use it
  * fails    NULL with ENOMEM, also in a thread whose thread-local storage is being torn down
  * threads  any; the handle is for the thread that got it */
 TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_local);
@@ -177,8 +178,8 @@ TN_API void tn_shared_slab_flush(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_flu
  * cost     O(free slots); other threads are let in between magazines */
 TN_API size_t tn_shared_slab_trim(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_trim);
 
-/* returns  slots handed out: exact while no other thread allocates or frees, else within what they did
- *          meanwhile
+/* returns  slots handed out: exact while no other thread allocates, frees or ends, else within what
+ *          they did meanwhile and the magazines that they exchanged
  * threads  any
  * cost     O(threads that use the slab) */
 TN_API size_t tn_shared_slab_in_use(const tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_in_use);
@@ -196,7 +197,7 @@ TN_API bool tn_shared_slab_owns(const tn_shared_slab *s, const void *p) TN_SYMBO
 
 /* Calls `visit` for every live slot, in no particular order; `visit` must not call the slab.
  *
- * threads  any, when no other call on this slab is under way
+ * threads  any, when no other call on this slab is under way and no thread that used it is ending
  * cost     O(carved slots); allocates nothing */
 TN_API void tn_shared_slab_each(tn_shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx)
 	TN_SYMBOL(tn_shared_slab_each);
@@ -212,7 +213,7 @@ TN_API void tn_shared_slab_stats(const tn_shared_slab *s, tn_stats *stats)
  * free twice, and at any other broken invariant.
  *
  * returns  true
- * threads  any, when no other call on this slab is under way
+ * threads  any, when no other call on this slab is under way and no thread that used it is ending
  * cost     O(carved slots); allocates nothing */
 TN_API bool tn_shared_slab_verify(const tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_verify);
 
