@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What takes minutes: sanitizers, Valgrind, long model runs, other systems, instruction counts.
+# What takes minutes: sanitizers, Valgrind, long model runs, other systems, instruction counts, Relacy.
 # `tools/check.sh NAME...` runs some of them only. The tests proper are `make test`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 build=${TENURE_BUILD:-build}
 model_ops=${TENURE_MODEL_OPS:-20000000}
+relacy_schedules=${TENURE_RELACY_SCHEDULES:-1000000}
 strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 
 sanitized() {
@@ -52,6 +53,20 @@ check_model() {
 	ctest --test-dir "$build/test" --output-on-failure -j 2 -R model --timeout 3600
 }
 
+# Random schedules of every scenario, then every schedule with two switches where these can be counted,
+# then all mutants.
+check_relacy() {
+	plain || return
+	local tests=$build/test/c/tests/relacy name
+	printf '%s\n' lock exchange flush figures retire traffic window state |
+		xargs -P 2 -I NAME bash -c "$tests/relacy.NAME $relacy_schedules" || return
+	for name in lock exchange flush state; do
+		"$tests/relacy.$name" bound 2 || return
+	done
+	"${PYTHON:-python3}" c/tests/relacy/run_mutants.py \
+		"$tests/CMakeFiles/relacy_engine.dir/engine.cpp.o"
+}
+
 # Windows in 64 and 32 bits: the latter also shows what a 32-bit size_t does to the arithmetic.
 check_windows() {
 	local target mode source
@@ -70,7 +85,7 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model
+[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model relacy
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

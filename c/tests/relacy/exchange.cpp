@@ -1,0 +1,78 @@
+/* c/src/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a time, none
+ * is lost or comes twice, what its last owner wrote in it the next one reads, and the depot's figures
+ * add up to what lies in it. */
+#include "depot_scenario.h"
+
+/* Threads give their full magazine and take another one. */
+struct full_for_empty : depot_scenario {
+	enum { ROUNDS = 2 };
+
+	full_for_empty(const char *name, unsigned threads, size_t most_slots)
+		: depot_scenario(name, threads, most_slots) {}
+
+	/* Takes a full magazine for an empty one, if there are any. */
+	magazine *take(unsigned number, magazine **spare) {
+		if (*spare != NULL)
+			part_with(number, *spare);
+		magazine *full = tn_depot_take_full(&d, *spare);
+		if (full != NULL)
+			receive(number, full);
+		else if (*spare != NULL)
+			holder_of(*spare) = (int)number;
+		if (full != NULL)
+			*spare = NULL;
+		return full;
+	}
+
+	/* Gives a full magazine for an empty one; whether there was room. */
+	bool give(unsigned number, magazine *full, magazine **spare) {
+		magazine *empty = NULL;
+		part_with(number, full);
+		bool room = tn_depot_give_full(&d, full, &empty);
+		if (!room)
+			receive(number, full);
+		if (empty != NULL)
+			receive(number, *spare = empty);
+		return room;
+	}
+
+	void thread(unsigned number) {
+		magazine *full = fill(number, CAPACITY), *spare = number == 0 ? &magazines[3] : NULL;
+		if (number == 0)
+			take(number, &spare);
+		for (int i = 0; i < ROUNDS; i++) {
+			if (full != NULL && give(number, full, &spare))
+				full = NULL;
+			if (full == NULL)
+				full = take(number, &spare);
+		}
+	}
+};
+
+/* Two threads leave a magazine each and one of them takes another one; the third ends windows and takes
+ * what nobody needed in two of them. */
+struct surplus : full_for_empty {
+	surplus() : full_for_empty("surplus", 3, SIZE_MAX) {}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL;
+		if (number < 2)
+			give(number, fill(number, CAPACITY), &spare);
+		if (number == 1)
+			take(number, &spare);
+		for (int i = 0; number == 2 && i < 5; i++) {
+			magazine *m = tn_depot_settle(&d, i == 3 ? SIZE_MAX : 0);
+			if (m != NULL)
+				receive(number, m);
+		}
+	}
+};
+
+int main(int argc, char **argv) {
+	full_for_empty two("full for empty, 2 threads", 2, SIZE_MAX);
+	full_for_empty three("full for empty, 3 threads", 3, SIZE_MAX);
+	full_for_empty bounded("full for empty, room for one", 3, depot_scenario::CAPACITY);
+	surplus left;
+	engine::scenario *all[] = {&two, &three, &bounded, &left};
+	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
+}

@@ -1,0 +1,84 @@
+/* c/src/magazines.c: the figures of a thread's magazines, read by another thread while they change
+ * hands. A reading is consistent: what the loaded magazine and the previous one held at one moment. */
+#include "library_use.h"
+
+/* The thread's two magazines always hold TOTAL slots together, in other shares after every change, and
+ * the same magazine is loaded again. */
+struct shares : engine::scenario {
+	enum { TOTAL = 6, CHANGES = 4, ROOM = 8 };
+
+	local *l;
+	magazine *magazines[2];
+
+	shares(const char *name, unsigned threads) : scenario(name, threads) {}
+
+	void look() { REQUIRE(count_slots_of(l) == TOTAL); }
+
+	void load_share(int change) {
+		load(l, magazines[change % 2], ROOM, (size_t)(TOTAL - 1 - change));
+		set_previous(l, magazines[(change + 1) % 2], (size_t)(1 + change));
+	}
+
+	void before() {
+		library_begin();
+		l = (local *)registry.fresh;
+		memset((void *)l, 0, sizeof *l);
+		for (magazine *&m : magazines)
+			m = (magazine *)engine::take(sizeof(magazine), sizeof(magazine), true);
+		l->top_at = &l->hot.top;
+		load_share(0);
+	}
+
+	void thread(unsigned number) {
+		if (number > 0) {
+			look();
+			return;
+		}
+		for (int i = 1; i < CHANGES; i++) {
+			begin_change(l);
+			load_share(i);
+			end_change(l);
+		}
+	}
+
+	void after() { look(); }
+};
+
+/* The top is near at times, at times in the local. */
+struct moves : shares {
+	moves() : shares("top near and far", 2) {}
+
+	void thread(unsigned number) {
+		if (number > 0) {
+			look();
+			return;
+		}
+		bring_near(l, &tn_near_slab);
+		begin_change(l);
+		load_share(1);
+		end_change(l);
+		l->cache = (cache *)&l;
+		put_away(&tn_near_slab);
+	}
+};
+
+/* As many as the thread has in its magazines: from nothing to six, one at a time, while it fills two
+ * magazines and gives one of them to the depot. */
+struct counts : slab_scenario {
+	counts() : slab_scenario("in use", 2) {}
+
+	void thread(unsigned number) {
+		if (number == 0)
+			use(slab, 3);
+		else
+			REQUIRE(tn_shared_slab_in_use(slab) <= 6);
+	}
+};
+
+int main(int argc, char **argv) {
+	shares two("shares, 2 threads", 2), three("shares, 3 threads", 3);
+	moves top;
+	counts in_use;
+	engine::scenario *all[] = {&two, &three, &top, &in_use};
+	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
+}

@@ -1,0 +1,66 @@
+/* c/src/depot.h: threads give magazines with any number of slots, which the depot gathers in its
+ * partial one, while others take full ones, the partial one and empty ones. What must hold is in
+ * exchange.cpp. */
+#include "depot_scenario.h"
+
+struct gather : depot_scenario {
+	gather(const char *name, unsigned threads, size_t most_slots, bool in_spite)
+		: depot_scenario(name, threads, most_slots), in_spite(in_spite) {}
+
+	bool in_spite;
+
+	void give(unsigned number, magazine *m) {
+		part_with(number, m);
+		if (!tn_depot_give_some(&d, m, in_spite))
+			receive(number, m);
+	}
+
+	/* Gives one to three slots, takes what is there, and gives that again. */
+	void thread(unsigned number) {
+		give(number, fill(number, 1 + engine::choose(CAPACITY)));
+		magazine *empty = tn_depot_take_empty(&d);
+		if (empty != NULL)
+			receive(number, empty);
+		if (empty != NULL)
+			part_with(number, empty);
+		magazine *m = tn_depot_take_full(&d, empty);
+		if (m == NULL && empty != NULL)
+			holder_of(empty) = (int)number;
+		if (m == NULL)
+			return;
+		receive(number, m);
+		give(number, m);
+	}
+};
+
+/* One thread gives, one takes all there is, and one looks for what must leave. */
+struct drain : gather {
+	drain() : gather("drain", 3, SIZE_MAX, false) {}
+
+	void thread(unsigned number) {
+		if (number == 0) {
+			give(number, fill(number, 2));
+			magazine *second = &magazines[3];
+			TN_AT(second->count) = 1;
+			TN_AT(second->weight) = SLOT_WEIGHT;
+			*first_slot(second) = &slots[2];
+			give(number, second);
+			return;
+		}
+		give(number, fill(number, number));
+		for (int i = 0; i < 3; i++) {
+			magazine *m = number == 1 ? tn_depot_take_any(&d) : tn_depot_settle(&d, 0);
+			if (m != NULL)
+				receive(number, m);
+		}
+	}
+};
+
+int main(int argc, char **argv) {
+	gather two("gather, 2 threads", 2, SIZE_MAX, false), three("gather, 3 threads", 3, SIZE_MAX, false);
+	gather bounded("gather, little room", 3, 4, false);
+	gather in_spite("gather, in spite of the bounds", 3, 1, true);
+	drain all_of_it;
+	engine::scenario *all[] = {&two, &three, &bounded, &in_spite, &all_of_it};
+	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
+}

@@ -1,0 +1,141 @@
+/* The shared slab and the pool as they are, on a page layer that is the engine's memory. A scenario
+ * includes this once; it begins every schedule with library_begin, and a thread of it that has used the
+ * library ends with library_end_thread, as thread-local storage does. */
+#ifndef TENURE_RELACY_LIBRARY_H
+#define TENURE_RELACY_LIBRARY_H
+
+#include "relacy_atomics.h"
+
+/* The side table is this header's own. */
+#define TENURE_TABLE_H
+#include "pages.h"
+#include "panic.h"
+
+/* ---- what lies below ---- */
+
+static struct {
+	bool expected; /* panics are caught by the scenario */
+	char text[256];
+} panics;
+
+struct panicked {};
+
+void tn_panic(const char *kind, const char *name, const char *format, ...) {
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(panics.text, sizeof panics.text, format, arguments);
+	va_end(arguments);
+	if (!panics.expected)
+		engine::fail(panics.text, HERE);
+	throw panicked();
+}
+
+enum { CHUNKS_MOST = 64 };
+static struct {
+	char *base;
+	void *owner;
+} chunk_owners[CHUNKS_MOST];
+static uint64_t milliseconds;
+static void (*at_thread_exit)(void);
+static bool locals_are_next;
+
+/* Locals lie in pages that are never given back: they are the ones of one page without an alignment
+ * that a magazine has. */
+void *tn_pages_acquire(size_t size, size_t align) {
+	return engine::take(size, align, locals_are_next);
+}
+
+void tn_pages_release(void *p, size_t size, size_t) {
+	engine::give(p, size);
+}
+
+void *tn_chunk_acquire(const tn_source *, size_t size, size_t align) {
+	return engine::take(size, align);
+}
+
+void tn_chunk_release(const tn_source *, void *p, size_t size, size_t) {
+	engine::give(p, size);
+}
+
+bool tn_pages_set_owner(void *base, void *owner) {
+	for (auto &entry : chunk_owners)
+		if (entry.base == base || entry.base == NULL) {
+			entry = {(char *)base, owner};
+			return true;
+		}
+	return false;
+}
+
+void *tn_pages_owner(uintptr_t base) {
+	for (auto &entry : chunk_owners)
+		if (entry.base == (char *)base)
+			return entry.owner;
+	return NULL;
+}
+
+bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {
+	at_thread_exit = at_exit;
+	return true;
+}
+
+void tn_os_on_fork(void (*)(void), void (*)(void), void (*)(void)) {}
+
+uint64_t tn_os_milliseconds(void) {
+	return milliseconds;
+}
+
+extern "C" size_t tn_trim_all(void) {
+	return 0;
+}
+
+/* ---- the library ---- */
+
+#include "magazines.c"
+
+#include "shared_slab.c"
+
+#include "pool.c"
+
+static inline void library_begin(void) {
+	memset((void *)&registry, 0, sizeof registry);
+	memset((void *)&no_magazine, 0, sizeof no_magazine);
+	memset((void *)thread_locals_of, 0, sizeof thread_locals_of);
+	memset((void *)tn_near_slab_of, 0, sizeof tn_near_slab_of);
+	memset((void *)tn_near_pool_of, 0, sizeof tn_near_pool_of);
+	memset(chunk_owners, 0, sizeof chunk_owners);
+	panics.expected = false;
+	milliseconds = 1;
+	/* The page of the locals. */
+	locals_are_next = true;
+	registry.fresh = (char *)tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE) + LOCALS_GAP;
+	registry.fresh_end = registry.fresh - LOCALS_GAP + TN_OS_PAGE;
+	locals_are_next = false;
+	/* As if locals enough were dead, so that those that die are used again. */
+	static local long_dead;
+	memset((void *)&long_dead, 0, sizeof long_dead);
+	registry.oldest_dead = registry.youngest_dead = &long_dead;
+	registry.dead_count = DEAD_LOCALS;
+}
+
+/* What runs at a thread's end; after it other destructors may still call the library. */
+static inline void library_exit_thread(void) {
+	if (thread_locals.state == LOCALS_OPEN)
+		at_thread_exit();
+}
+
+/* Another thread begins in this one's place. */
+static inline void library_renew_thread(void) {
+	library_exit_thread();
+	memset((void *)&thread_locals, 0, sizeof thread_locals);
+	memset((void *)&tn_near_slab, 0, sizeof tn_near_slab);
+	memset((void *)&tn_near_pool, 0, sizeof tn_near_pool);
+}
+
+/* The thread's own variables are no more after it. */
+static inline void library_end_thread(void) {
+	library_exit_thread();
+	engine::forget(&tn_near_slab, sizeof tn_near_slab);
+	engine::forget(&tn_near_pool, sizeof tn_near_pool);
+}
+
+#endif

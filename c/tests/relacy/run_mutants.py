@@ -1,0 +1,266 @@
+"""Mutants of the library's sources that the scenarios must find: `run_mutants.py ENGINE_OBJECT [--few]
+[NAME...]`.
+
+Each mutant is a copy of the sources with substitutions, each of which must match exactly once. It is
+compiled into its program, which must fail; unchanged, the programs must pass. A mutant that is not
+found is a failure of this test: then the scenario looks at too little.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+C = os.path.dirname(os.path.dirname(HERE))
+COMPILE = [os.environ.get("CXX", "g++"), "-std=gnu++17", "-fpermissive", "-w", "-O1",
+           '-DTN_ATOMICS="relacy_atomics.h"', "-I" + HERE]
+SCHEDULES = 100000  # at most, of each scenario; most mutants are found in the first hundred
+UNCHANGED = 2000
+SECONDS = 300
+
+# Found in little time; what `make test` runs.
+FEW = ["lock_give_relaxed", "lock_wake_lost", "depot_spare_kept", "figures_not_odd"]
+
+# (name, program, file, [(what stands there, what shall stand there)...])
+MUTANTS = [
+    ("lock_take_relaxed", "lock", "lock.h", [
+        ("LOCK_HELD, TN_ACQUIRE))\n\t\twait_for_lock(l);",
+         "LOCK_HELD, TN_RELAXED))\n\t\twait_for_lock(l);")]),
+    ("lock_look_relaxed", "lock", "lock.h", [
+        ("LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;", "LOCK_HELD, TN_RELAXED))\n\t\t\treturn;")]),
+    ("lock_sleep_relaxed", "lock", "lock.h", [
+        ("LOCK_AWAITED, TN_ACQUIRE)", "LOCK_AWAITED, TN_RELAXED)")]),
+    ("lock_give_relaxed", "lock", "lock.h", [
+        ("LOCK_FREE, TN_RELEASE)", "LOCK_FREE, TN_RELAXED)")]),
+    ("lock_not_awaited", "lock", "lock.h", [
+        ("LOCK_AWAITED, TN_ACQUIRE)", "LOCK_HELD, TN_ACQUIRE)"),
+        ("tn_os_wait(&l->state, LOCK_AWAITED)", "tn_os_wait(&l->state, LOCK_HELD)")]),
+    ("lock_no_second_look", "lock", "lock.h", [
+        ("while (tn_swap(&l->state, LOCK_AWAITED", "if (tn_swap(&l->state, LOCK_AWAITED")]),
+    ("lock_wake_lost", "lock", "lock.h", [
+        ("if (tn_swap(&l->state, LOCK_FREE, TN_RELEASE) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);",
+         "tn_set(&l->state, LOCK_FREE, TN_RELEASE);")]),
+    ("lock_wake_before_free", "lock", "lock.h", [
+        ("if (tn_swap(&l->state, LOCK_FREE, TN_RELEASE) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);",
+         "if (tn_get(&l->state, TN_RELAXED) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);\n"
+         "\ttn_set(&l->state, LOCK_FREE, TN_RELEASE);")]),
+    ("lock_look_then_set", "lock", "lock.h", [
+        ("tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;",
+         "tn_swap(&l->state, LOCK_HELD, TN_ACQUIRE) + 1)\n\t\t\treturn;")]),
+
+    ("depot_listed_unlocked", "exchange", "depot.h", [
+        ("\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n\treturn room;",
+         "\t}\n\ttn_lock_give(&d->lock);\n\tif (room)\n\t\tadd_to_list(&d->full, m);\n"
+         "\treturn room;")]),
+    ("depot_counted_unlocked", "exchange", "depot.h", [
+        ("\t\tcount_in(d, m);\n\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);",
+         "\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n"
+         "\tif (room)\n\t\tcount_in(d, m);")]),
+    ("depot_counted_too_late", "exchange", "depot.h", [
+        ("\t\tcount_out(d, m);\n\t\tif (spare != NULL)", "\t\tif (spare != NULL)"),
+        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Gives a full",
+         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tcount_out(d, m);\n\treturn m;\n}\n\n"
+         "/* Gives a full")]),
+    ("depot_listed_twice", "exchange", "depot.h", [
+        ("\t\tadd_to_list(&d->full, m);\n\t}",
+         "\t\tadd_to_list(&d->full, m);\n\t\tadd_to_list(&d->empty, m);\n\t}")]),
+    ("depot_spare_kept", "exchange", "depot.h", [
+        ("\t\tif (spare != NULL)\n\t\t\tadd_to_list(&d->empty, spare);\n\t}",
+         "\t}\n\tif (spare != NULL)\n\t\tadd_to_list(&d->empty, spare);")]),
+    ("depot_room_not_asked", "exchange", "depot.h", [
+        ("\tif (room) {", "\tif (true) {")]),
+    ("depot_looked_unlocked", "exchange", "depot.h", [
+        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = take_from_list(&d->full);",
+         "\tmagazine *m = take_from_list(&d->full);\n\ttn_lock_take(&d->lock);")]),
+    ("depot_surplus_not_counted", "exchange", "depot.h", [
+        ("\tif (m != NULL && list == &d->full)\n\t\tcount_out(d, m);\n", "")]),
+    ("depot_empty_unlocked", "flush", "depot.h", [
+        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = take_from_list(&d->empty);\n"
+         "\ttn_lock_give(&d->lock);", "\tmagazine *m = take_from_list(&d->empty);")]),
+    ("depot_partial_stays", "flush", "depot.h", [
+        ("\t\tm = TN_AT(d->partial);\n\t\tTN_AT(d->partial) = NULL;\n",
+         "\t\tm = TN_AT(d->partial);\n")]),
+    ("depot_filled_stays_partial", "flush", "depot.h", [
+        ("\t\t\tadd_to_list(&d->full, TN_AT(d->partial));\n\t\t\tTN_AT(d->partial) = NULL;\n",
+         "\t\t\tadd_to_list(&d->full, TN_AT(d->partial));\n")]),
+    ("depot_taken_not_asked", "flush", "depot.h", [
+        ("\tif (taken) {", "\tif (true) {")]),
+    ("depot_gathered_unlocked", "flush", "depot.h", [
+        ("\t\tcount_in(d, m);\n\t\tif (TN_AT(d->partial) != NULL)\n",
+         "\t\tcount_in(d, m);\n\t\ttn_lock_give(&d->lock);\n\t\ttn_lock_take(&d->lock);\n"
+         "\t\tmagazine *partial = TN_AT(d->partial);\n\t\ttn_lock_give(&d->lock);\n"
+         "\t\ttn_lock_take(&d->lock);\n\t\tif (partial != NULL)\n")]),
+
+    ("figures_not_odd", "figures", "magazines.c", [
+        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED)",
+         "tn_get(&l->changes, TN_RELAXED), TN_RELAXED)"),
+        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE)",
+         "tn_get(&l->changes, TN_RELAXED) + 2, TN_RELEASE)")]),
+    ("figures_end_relaxed", "figures", "magazines.c", [
+        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE)",
+         "tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED)")]),
+    ("figures_previous_relaxed", "figures", "magazines.c", [
+        ("tn_set(&l->previous_count, count, TN_RELEASE)",
+         "tn_set(&l->previous_count, count, TN_RELAXED)")]),
+    ("figures_bottom_relaxed", "figures", "magazines.c", [
+        ("tn_set(&l->bottom, bottom, TN_RELEASE)", "tn_set(&l->bottom, bottom, TN_RELAXED)")]),
+    ("figures_look_relaxed", "figures", "magazines.c", [
+        ("tn_get(&l->previous_count, TN_ACQUIRE)", "tn_get(&l->previous_count, TN_RELAXED)")]),
+    ("figures_begin_look_relaxed", "figures", "magazines.c", [
+        ("uint32_t before = tn_get(&l->changes, TN_ACQUIRE)",
+         "uint32_t before = tn_get(&l->changes, TN_RELAXED)")]),
+    ("figures_no_second_look", "figures", "magazines.c", [
+        (" && tn_get(&l->changes, TN_RELAXED) == before)", ")")]),
+    ("figures_odd_accepted", "figures", "magazines.c", [
+        ("same && before % 2 == 0 && ", "same && ")]),
+    ("figures_two_magazines", "figures", "magazines.c", [
+        ("if (same && before", "if (before")]),
+
+    ("retire_not_a_guest", "retire", "magazines.c", [
+        ("\t\t\tc->guests++;\n", ""), ("\t\t\tc->guests--;\n", "")]),
+    ("retire_guests_not_awaited", "retire", "magazines.c", [
+        ("while (c->guests > 0) {", "while (false) {")]),
+    ("retire_guest_unlocked", "retire", "magazines.c", [
+        ("\t\t\ttn_lock_take(&registry.lock);\n\t\t\tc->guests--;\n",
+         "\t\t\tc->guests--;\n\t\t\ttn_lock_take(&registry.lock);\n")]),
+    ("retire_stays_listed", "retire", "magazines.c", [
+        ("\t\t\tleave_cache(c, l);\n\t\t\ttn_lock_take(&registry.lock);",
+         "\t\t\ttn_lock_take(&registry.lock);")]),
+    ("retire_leaves_unlocked", "retire", "magazines.c", [
+        ("\ttn_lock_take(&c->depot.lock);\n\t*l->link_of_cache", "\t*l->link_of_cache"),
+        ("->link_of_cache = l->link_of_cache;\n\ttn_lock_give(&c->depot.lock);",
+         "->link_of_cache = l->link_of_cache;")]),
+    ("retire_keeps_magazines", "retire", "magazines.c", [
+        ("\t\t\tgive_all(c, l);\n\t\t\tleave_cache(c, l);", "\t\t\tleave_cache(c, l);")]),
+    ("retire_dead_top_returns", "retire", "magazines.c", [
+        ("\tif (tn_get(&l->cache, TN_RELAXED) == NULL)\n\t\tTN_STORE(&l->hot.top, no_top);\n", "")]),
+    ("retire_top_stored", "retire", "magazines.c", [
+        ("\tif (l->handled)\n\t\t(void)__atomic_exchange_n",
+         "\tif (false)\n\t\t(void)__atomic_exchange_n")]),
+    ("spare_given_and_kept", "traffic", "magazines.c", [
+        ("\tif (full != NULL) {\n\t\tset_previous(l, l->loaded, 0);",
+         "\tif (full != NULL) {\n\t\tbool keep = exchanged && l->previous != NULL;\n"
+         "\t\tset_previous(l, keep ? TN_AT(l->previous) : TN_AT(l->loaded), 0);")]),
+    ("given_and_returned", "traffic", "magazines.c", [
+        ("\tif (tn_depot_give_some(&c->depot, m, false))\n\t\treturn;\n",
+         "\ttn_depot_give_some(&c->depot, m, false);\n")]),
+    ("bits_unlocked", "traffic", "shared_slab.c", [
+        ("\tshared_slab *s = slab_of(cache);\n\ttn_lock_take(&s->lock);",
+         "\tshared_slab *s = slab_of(cache);\n\ttn_lock_take(&s->lock);\n\ttn_lock_give(&s->lock);"),
+        ("- count, TN_RELAXED);\n\ttn_lock_give(&s->lock);", "- count, TN_RELAXED);")]),
+    ("outside_unlocked", "traffic", "shared_slab.c", [
+        ("\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);\n"
+         "\ttn_lock_give(&s->lock);",
+         "\ttn_lock_give(&s->lock);\n"
+         "\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);")]),
+
+    ("state_looked_then_set", "state", "shared_slab.c", [
+        ("\tif (TN_UNLIKELY(!tn_replace(state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))\n",
+         "\tseen = tn_get(state_of(s, c, p), TN_RELAXED);\n\tif (seen == from)\n"
+         "\t\ttn_set(state_of(s, c, p), (uint8_t)to, TN_RELAXED);\n\telse\n")]),
+    ("state_set", "state", "shared_slab.c", [
+        ("!tn_replace(state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)",
+         "(tn_set(state_of(s, c, p), (uint8_t)to, TN_RELAXED), false)")]),
+    ("window_ended_twice", "window", "pool.c", [
+        ("return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;",
+         "return tn_set(&p->window_began, next, TN_RELEASE), 0;")]),
+    ("window_clock_first", "window", "pool.c", [
+        ("\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);\n"
+         "\tuint64_t now = tn_os_milliseconds();",
+         "\tuint64_t now = tn_os_milliseconds();\n"
+         "\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);")]),
+    ("window_of_silence_lost", "window", "pool.c", [
+        ("? now : now - p->decay_ms;", "? now : now;")]),
+]
+
+
+class Failure(Exception):
+    pass
+
+
+def build(sources, program, engine, folder):
+    binary = os.path.join(folder, program)
+    mode = "-DTN_MODE=1" if program == "state" else "-DTN_MODE=0"
+    done = subprocess.run(COMPILE + [mode, "-I" + os.path.join(sources, "src"),
+                                     "-I" + os.path.join(sources, "include"),
+                                     os.path.join(HERE, program + ".cpp"), engine, "-o", binary],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure("does not compile:\n" + done.stderr[-2000:])
+    return binary
+
+
+def run(binary, schedules):
+    """None when the program passes, else what it found."""
+    try:
+        done = subprocess.run([binary, str(schedules)], capture_output=True, text=True, timeout=SECONDS,
+                              errors="replace")
+    except subprocess.TimeoutExpired:
+        raise Failure(f"is not found in {SECONDS} s")
+    if done.returncode == 0:
+        return None
+    lines = done.stdout.splitlines()
+    failed = [i for i, line in enumerate(lines) if ": schedule " in line]
+    if not failed:
+        raise Failure(f"ends with {done.returncode}:\n" + done.stdout[-1000:] + done.stderr[-1000:])
+    return " ".join(lines[failed[0]:failed[0] + 2])
+
+
+def mutate(sources, file, substitutions):
+    path = os.path.join(sources, "src", file)
+    with open(path) as source:
+        text = source.read()
+    for old, new in substitutions:
+        if text.count(old) != 1:
+            raise Failure(f"{text.count(old)} places in {file} for:\n{old}")
+        text = text.replace(old, new)
+    with open(path, "w") as source:
+        source.write(text)
+
+
+def check_unchanged(programs, engine):
+    with tempfile.TemporaryDirectory() as folder:
+        for program in programs:
+            found = run(build(C, program, engine, folder), UNCHANGED)
+            if found:
+                raise Failure(f"{program} fails unchanged: {found}")
+            print(f"unchanged: {program} passes", flush=True)
+
+
+def check_mutant(mutant, engine):
+    name, program, file, substitutions = mutant
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("src", "include"):
+            shutil.copytree(os.path.join(C, part), os.path.join(folder, part))
+        mutate(folder, file, substitutions)
+        found = run(build(folder, program, engine, folder), SCHEDULES)
+    if found is None:
+        raise Failure(f"is not found in {SCHEDULES} schedules")
+    print(f"{name}: {found}", flush=True)
+
+
+def main():
+    engine, *names = sys.argv[1:]
+    if names == ["--few"]:
+        names = FEW
+    chosen = [mutant for mutant in MUTANTS if not names or mutant[0] in names]
+    failures = []
+    try:
+        check_unchanged(sorted({mutant[1] for mutant in chosen}), engine)
+    except Failure as failure:
+        failures.append(str(failure))
+    for mutant in chosen:
+        try:
+            check_mutant(mutant, engine)
+        except Failure as failure:
+            failures.append(f"{mutant[0]} {failure}")
+            print("FAILED:", failures[-1], flush=True)
+    print(f"{len(chosen)} mutants, {len(failures)} failures")
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
+
+
+main()
