@@ -214,6 +214,14 @@ static inline magazine *tn_depot_settle(depot *d, size_t window) {
 	return m;
 }
 
+/* Magazines that the depot holds. */
+static inline size_t tn_depot_count(depot *d) {
+	tn_lock_take(&d->lock);
+	size_t count = TN_AT(d->full.count) + TN_AT(d->empty.count) + (TN_AT(d->partial) != NULL);
+	tn_lock_give(&d->lock);
+	return count;
+}
+
 /* Takes any magazine there is; NULL when the depot holds none. */
 static inline magazine *tn_depot_take_any(depot *d) {
 	magazine *m = tn_depot_take_full(d, NULL);

@@ -81,17 +81,18 @@ static size_t fill_of(const local *l) {
  * has barriers. In the middle of a change it is what they held before. A top that is in another
  * magazine than the bottom is a look in between. */
 static size_t count_slots_of(const local *l) {
-	for (;;) {
+	for (int looks = 0; looks < 100; looks++) {
 		uint32_t before = tn_get(&l->changes, TN_ACQUIRE);
 		if (before % 2 != 0)
-			return tn_get(&l->count, TN_RELAXED);
+			break;
 		uintptr_t bottom = (uintptr_t)tn_get(&l->bottom, TN_ACQUIRE);
-		uintptr_t top = (uintptr_t)TN_LOAD(tn_get(&l->top_at, TN_ACQUIRE));
+		uintptr_t top = (uintptr_t)__atomic_load_n(tn_get(&l->top_at, TN_ACQUIRE), __ATOMIC_ACQUIRE);
 		size_t previous = tn_get(&l->previous_count, TN_ACQUIRE);
 		bool same = (top ^ bottom) < TN_MAGAZINE_BYTES && top >= bottom;
 		if (same && tn_get(&l->changes, TN_RELAXED) == before)
 			return (top - bottom) / sizeof(void *) + previous;
 	}
+	return tn_get(&l->count, TN_RELAXED);
 }
 
 static void begin_change(local *l) {
@@ -439,17 +440,19 @@ static void visit_as_guest(local *l, void (*visit)(cache *c, local *l)) {
 	tn_lock_give(&registry.lock);
 	visit(c, l);
 	tn_lock_take(&registry.lock);
-	c->guests = c->guests - 1;
+	/* None in the child of a fork by one of them. */
+	if (c->guests > 0)
+		c->guests = c->guests - 1;
 }
 
-/* Twice: callbacks of the first round may use handles of what comes later. */
+/* First all are flushed, twice, for callbacks may give to what has been flushed, by its handle. */
 static void close_thread_locals(void) {
 	thread_locals.state = LOCALS_CLOSED;
 	put_away(&tn_near_slab);
 	put_away(&tn_near_pool);
 	tn_lock_take(&registry.lock);
-	for (size_t i = 0; i < CHAIN_COUNT; i++)
-		for (local *l = thread_locals.chain[i]; l != NULL; l = l->next_of_thread)
+	for (size_t i = 0; i < 2 * CHAIN_COUNT; i++)
+		for (local *l = thread_locals.chain[i % CHAIN_COUNT]; l != NULL; l = l->next_of_thread)
 			visit_as_guest(l, give_all);
 	for (size_t i = 0; i < CHAIN_COUNT; i++)
 		while (thread_locals.chain[i] != NULL) {
@@ -606,7 +609,11 @@ void tn_cache_flush(cache *c) {
 void tn_cache_drain(cache *c) {
 	tn_add(&c->flushes, 1, TN_RELAXED);
 	tn_cache_flush(c);
-	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;) {
+	/* Others may fill it again meanwhile. */
+	for (size_t left = tn_depot_count(&c->depot); left > 0; left--) {
+		magazine *m = tn_depot_take_any(&c->depot);
+		if (m == NULL)
+			return;
 		return_slots(c, m);
 		c->owner->drop_magazine(c, m);
 	}

@@ -313,25 +313,14 @@ static void take_back_slots(cache *cache, void **slots, size_t count) {
 	tn_lock_give(&s->lock);
 }
 
-/* Release: that the pointers of a magazine lie in chunks of this slab. Neighbours mostly lie in one
- * chunk: then eight of them differ from its address only in the low bits. */
+/* Release: that the pointers of a magazine lie in chunks of this slab. */
 static size_t weigh_slots(const cache *c, void *const *slots, size_t count) {
-	enum { RUN = 8 };
 	const shared_slab *s = slab_of(c);
 	if (TN_MODE != TN_MODE_RELEASE)
 		return 0;
-	uintptr_t known = 1;
-	for (size_t i = 0; i < count; i += RUN) {
-		size_t here = count - i < RUN ? count - i : RUN;
-		uintptr_t differences = 0;
-		for (size_t k = 0; k < here; k++)
-			differences |= (uintptr_t)slots[i + k] ^ known;
-		for (size_t k = 0; differences >= s->chunk_bytes && k < here; k++) {
-			if (shared_base(s, slots[i + k]) != known)
-				owned_chunk(s, slots[i + k], "flush");
-			known = shared_base(s, slots[i + k]);
-		}
-	}
+	size_t first = tn_first_foreign(s, slots, count, s->chunk_bytes);
+	if (TN_UNLIKELY(first < count))
+		panic_not_ours(s, slots[first], "flush");
 	return 0;
 }
 

@@ -109,7 +109,7 @@ bool tn_shared_slab_alloc_batch(tn_shared_slab *s, void **slots, size_t count) {
 	bool all = done == count;
 	while (!all && done > 0)
 		free_for(s, slots[--done], "alloc_batch", TN_CALLER);
-	return all;
+	return all || (errno = ENOMEM, false);
 }
 
 void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t count) {

@@ -108,37 +108,14 @@ static void load_own_magazines(slab *s) {
 
 /* ---- walking the free slots ---- */
 
-static void check_slots(const slab *s, void **slots, size_t count, uintptr_t known) {
-	for (size_t i = 0; i < count; i++) {
-		uintptr_t base = base_of(s, slots[i]);
-		if (base == known)
-			continue;
-		if (TN_UNLIKELY(tn_pages_owner(base) != s))
-			panic_foreign(s, slots[i], "flush");
-		known = base;
-	}
-}
-
-/* Release: that the pointers of a magazine lie in chunks of this slab. Neighbours mostly lie in one
- * chunk: then eight of them differ from its address only in the low bits, which is seen without a
- * branch for each. */
+/* Release: that the pointers of a magazine lie in chunks of this slab. */
 static void check_magazine(const slab *s, uintptr_t magazine) {
-	enum { RUN = 8 };
 	if (TN_MODE != TN_MODE_RELEASE)
 		return;
 	void **slots = slots_of(magazine);
-	uintptr_t known = base_of(s, slots[0]);
-	check_slots(s, slots, 1, NO_BASE);
-	for (size_t i = 0; i < s->magazine_slots; i += RUN) {
-		size_t count = s->magazine_slots - i < RUN ? s->magazine_slots - i : RUN;
-		uintptr_t differences = 0;
-		for (size_t k = 0; k < count; k++)
-			differences |= (uintptr_t)slots[i + k] ^ known;
-		if (differences < s->chunk_bytes)
-			continue;
-		check_slots(s, slots + i, count, known);
-		known = base_of(s, slots[i + count - 1]);
-	}
+	size_t first = tn_first_foreign(s, slots, s->magazine_slots, s->chunk_bytes);
+	if (TN_UNLIKELY(first < s->magazine_slots))
+		panic_foreign(s, slots[first], "flush");
 }
 
 /* Calls `visit` with every free slot, newest first. */

@@ -54,7 +54,8 @@ typedef struct tn_source {
 	void *ctx;
 } tn_source;
 
-/* Receives the one line that describes a misuse; when it returns, the process aborts. */
+/* Receives the one line that describes a misuse; must not call Tenure, whose locks may be held. When it
+ * returns, the process aborts. */
 typedef void (*tn_panic_hook)(const char *message);
 
 /* Replaces what is called on misuse; the default writes the line to standard error.

@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 /* Callbacks run on the thread that calls the pool, or ends, several at a time, with no lock held (in
- * destroy: debug's of this pool); they may use other pools, not this one. 0 takes the default. */
+ * destroy: debug's of this pool); they may use other pools, but none that comes back to this one. 0
+ * takes the default. */
 typedef struct tn_pool_options {
 	const char *name; /* shown in statistics and panics; default "pool" */
 	/* Builds an object in `size` uninitialised bytes, when a get finds none idle; returns whether it
@@ -117,7 +118,7 @@ TN_API void tn_pool_flush(tn_pool *p) TN_SYMBOL(tn_pool_flush);
 /* Takes every idle object apart that is in the depot or this thread's, gives their memory back, and
  * asks every other thread to flush when it next meets a slow path.
  *
- * returns  bytes given back to the source
+ * returns  bytes of objects and magazines given back, without what `fini` freed
  * threads  any
  * cost     O(idle objects) */
 TN_API size_t tn_pool_trim(tn_pool *p) TN_SYMBOL(tn_pool_trim);

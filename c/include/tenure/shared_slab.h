@@ -7,8 +7,9 @@
  * atomic operation on the way.
  *
  * What idle magazines can pin: a thread holds at most two magazines of free slots for each shared slab
- * that it has used (508 slots or 256 KiB each, whichever is less; fewer where it has used it little),
- * until it ends, flushes, or meets its next slow path after a trim. */
+ * that it has used (by default 508 slots or 256 KiB each, whichever is less, and fewer where it has
+ * used it little; magazine_slots says otherwise), until it ends, flushes, or meets its next slow path
+ * after a trim. */
 #ifndef TENURE_SHARED_SLAB_H
 #define TENURE_SHARED_SLAB_H
 
@@ -37,8 +38,8 @@ typedef struct tn_shared_slab_options {
 	                          Trim keeps none. */
 	/* Builds a slot once, when it is carved, and takes it apart when its chunk goes back and at
 	 * destroy. In between the built state survives free and the next alloc. `init` returns whether it
-	 * could; if not, alloc returns NULL and the slot stays as it was. One call at a time; neither may
-	 * call the slab or fork. */
+	 * could; if not, alloc returns NULL and the slot stays as it was. One call at a time, and other
+	 * threads that need more slots, or fork, wait for it; neither may call the slab or fork. */
 	bool (*init)(void *slot, void *ctx);
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
@@ -118,7 +119,7 @@ TN_INLINE void tn_shared_slab_free(tn_shared_slab *s, void *p) {
  * returns  whether all were had
  * fails    as alloc; nothing is kept
  * threads  any
- * cost     a copy of the pointers */
+ * cost     as so many calls */
 TN_API bool tn_shared_slab_alloc_batch(tn_shared_slab *s, void **slots, size_t count)
 	TN_SYMBOL(tn_shared_slab_alloc_batch);
 
@@ -126,7 +127,7 @@ TN_API bool tn_shared_slab_alloc_batch(tn_shared_slab *s, void **slots, size_t c
  *
  * slots    live slots of this slab; NULLs among them are skipped
  * threads  any
- * cost     a copy of the pointers */
+ * cost     as so many calls */
 TN_API void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t count)
 	TN_SYMBOL(tn_shared_slab_free_batch);
 

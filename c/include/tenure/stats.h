@@ -18,9 +18,11 @@ typedef struct tn_stats {
 	size_t cached_bytes;    /* committed, not live, ready for the next alloc */
 	size_t reserved_bytes;  /* address space held */
 	size_t committed_bytes; /* taken from the source; of a reserved range, what has been committed */
-	size_t peak_bytes;      /* the most live bytes seen on a slow path or in stats: sampled */
+	size_t peak_bytes;      /* the most live bytes seen on a slow path or in stats: sampled; of a pool,
+	                           the most that was built */
 	size_t chunk_count;     /* chunks held, the caller's buffer included */
-	size_t partial_count;   /* slab: chunks with both live and free slots; 0 elsewhere */
+	size_t partial_count;   /* slabs: chunks with both live and free slots; those in the magazines of a
+	                           shared slab count as live; 0 elsewhere */
 	uint64_t refills;       /* times that a slow path brought in a chunk or filled a magazine */
 	uint64_t resets;
 } tn_stats;
