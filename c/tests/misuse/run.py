@@ -4,8 +4,9 @@
 
 The comment holds a line `MODE  END TEXT` for each mode, END being ABRT, SEGV, EXIT (status 0) or the
 word `undefined`: DESIGN promises nothing there, and the program is neither built nor run. `MODE:WORD`
-is for the runs whose first argument is WORD, `MODE-address` for all runs under ASan. A line `args  a b x c d` makes one run for each
-combination. TEXT is all of standard error, in any order of lines (each begins with `tenure:`), where
+is for the runs whose first argument is WORD, `MODE-address` for all runs under ASan. A line
+`args  a b x c d` makes one run for each combination. TEXT is all of standard error, in any order of
+lines (each begins with `tenure:`), where
 
     {name}    is what the program said on its standard output as `name value`
     PTR       is any address

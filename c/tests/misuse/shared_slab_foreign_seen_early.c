@@ -1,5 +1,5 @@
-/* Release also sees a foreign pointer when the slab is verified or trimmed, when the thread flushes, and
- * when it ends: long before its magazine is full.
+/* Release also sees a foreign pointer when the slab is verified or trimmed, when the thread flushes,
+ * and when it ends: long before its magazine is full.
  *
  * args      verify trim flush end
  * release   ABRT tenure: shared slab "s": flush: {p} is not a slot of this shared slab

@@ -4,7 +4,8 @@
  * release   undefined
  * hardened  undefined
  * debug     SEGV
- * debug:destroy  SEGV tenure: shared slab "s": destroy: 3 live slots ({bytes} bytes) allocated at SITE(alloc)
+ * debug:destroy  SEGV tenure: shared slab "s": destroy: 3 live slots ({bytes} bytes) allocated at
+ *           SITE(alloc)
  */
 #include "thread.h"
 
