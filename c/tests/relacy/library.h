@@ -8,6 +8,7 @@
 
 /* The side table is this header's own. */
 #define TENURE_TABLE_H
+void *tn_pages_owner(uintptr_t base);
 #include "pages.h"
 #include "panic.h"
 

@@ -23,11 +23,16 @@ SECONDS = 300
 # Found in little time; what `make test` runs.
 FEW = ["lock_give_relaxed", "lock_wake_lost", "depot_spare_kept", "figures_not_odd"]
 
+# What several mutants change: the stores that begin and end a change of a thread's magazines.
+BEGIN = ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"
+         "\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);\n")
+END = "static void end_change(local *l) {\n\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + "
+
 # (name, program, file, [(what stands there, what shall stand there)...])
 MUTANTS = [
     ("lock_take_relaxed", "lock", "lock.h", [
-        ("LOCK_HELD, TN_ACQUIRE))\n\t\twait_for_lock(l);",
-         "LOCK_HELD, TN_RELAXED))\n\t\twait_for_lock(l);")]),
+        ("return tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE);",
+         "return tn_replace(&l->state, &seen, LOCK_HELD, TN_RELAXED);")]),
     ("lock_look_relaxed", "lock", "lock.h", [
         ("LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;", "LOCK_HELD, TN_RELAXED))\n\t\t\treturn;")]),
     ("lock_sleep_relaxed", "lock", "lock.h", [
@@ -94,13 +99,14 @@ MUTANTS = [
          "\t\ttn_lock_take(&d->lock);\n\t\tif (partial != NULL)\n")]),
 
     ("figures_not_odd", "figures", "magazines.c", [
-        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED)",
-         "tn_get(&l->changes, TN_RELAXED), TN_RELAXED)"),
-        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE)",
-         "tn_get(&l->changes, TN_RELAXED) + 2, TN_RELEASE)")]),
+        (BEGIN, "\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"),
+        (END + "1, TN_RELEASE);", END + "2, TN_RELEASE);")]),
+    ("figures_begin_relaxed", "figures", "magazines.c", [
+        (BEGIN, BEGIN.replace("TN_RELEASE", "TN_RELAXED"))]),
     ("figures_end_relaxed", "figures", "magazines.c", [
-        ("tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE)",
-         "tn_get(&l->changes, TN_RELAXED) + 1, TN_RELAXED)")]),
+        (END + "1, TN_RELEASE);", END + "1, TN_RELAXED);")]),
+    ("figures_count_not_noted", "figures", "magazines.c", [
+        ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n", "")]),
     ("figures_previous_relaxed", "figures", "magazines.c", [
         ("tn_set(&l->previous_count, count, TN_RELEASE)",
          "tn_set(&l->previous_count, count, TN_RELAXED)")]),
@@ -114,26 +120,30 @@ MUTANTS = [
     ("figures_no_second_look", "figures", "magazines.c", [
         (" && tn_get(&l->changes, TN_RELAXED) == before)", ")")]),
     ("figures_odd_accepted", "figures", "magazines.c", [
-        ("same && before % 2 == 0 && ", "same && ")]),
+        ("\t\tif (before % 2 != 0)\n\t\t\treturn tn_get(&l->count, TN_RELAXED);\n", "")]),
     ("figures_two_magazines", "figures", "magazines.c", [
-        ("if (same && before", "if (before")]),
+        ("if (same && tn_get(&l->changes", "if (tn_get(&l->changes")]),
 
     ("retire_not_a_guest", "retire", "magazines.c", [
-        ("\t\t\tc->guests++;\n", ""), ("\t\t\tc->guests--;\n", "")]),
+        ("\tc->guests = c->guests + 1;\n", ""), ("\tc->guests = c->guests - 1;\n", "")]),
     ("retire_guests_not_awaited", "retire", "magazines.c", [
         ("while (c->guests > 0) {", "while (false) {")]),
     ("retire_guest_unlocked", "retire", "magazines.c", [
-        ("\t\t\ttn_lock_take(&registry.lock);\n\t\t\tc->guests--;\n",
-         "\t\t\tc->guests--;\n\t\t\ttn_lock_take(&registry.lock);\n")]),
+        ("\ttn_lock_take(&registry.lock);\n\tc->guests = c->guests - 1;\n",
+         "\tc->guests = c->guests - 1;\n\ttn_lock_take(&registry.lock);\n")]),
     ("retire_stays_listed", "retire", "magazines.c", [
-        ("\t\t\tleave_cache(c, l);\n\t\t\ttn_lock_take(&registry.lock);",
-         "\t\t\ttn_lock_take(&registry.lock);")]),
+        ("\t\t\tvisit_as_guest(l, give_all_and_leave);", "\t\t\tvisit_as_guest(l, give_all);")]),
     ("retire_leaves_unlocked", "retire", "magazines.c", [
         ("\ttn_lock_take(&c->depot.lock);\n\t*l->link_of_cache", "\t*l->link_of_cache"),
         ("->link_of_cache = l->link_of_cache;\n\ttn_lock_give(&c->depot.lock);",
          "->link_of_cache = l->link_of_cache;")]),
     ("retire_keeps_magazines", "retire", "magazines.c", [
-        ("\t\t\tgive_all(c, l);\n\t\t\tleave_cache(c, l);", "\t\t\tleave_cache(c, l);")]),
+        ("\t\t\tvisit_as_guest(l, give_all);\n", "\t\t\tcontinue;\n"),
+        ("\tgive_all(c, l);\n\tleave_cache(c, l);", "\tleave_cache(c, l);")]),
+    ("retire_not_left_to_owner", "retire", "magazines.c", [
+        ("\t\tleave_magazine(c, l->previous);\n", "")]),
+    ("retire_stays_alive", "retire", "magazines.c", [
+        ("\t\ttn_set(&l->cache, NULL, TN_RELAXED);\n\t\t__atomic_store_n", "\t\t__atomic_store_n")]),
     ("retire_dead_top_returns", "retire", "magazines.c", [
         ("\tif (tn_get(&l->cache, TN_RELAXED) == NULL)\n\t\tTN_STORE(&l->hot.top, no_top);\n", "")]),
     ("retire_top_stored", "retire", "magazines.c", [
