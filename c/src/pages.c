@@ -18,7 +18,6 @@
 #include "pages.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "os.h"
@@ -39,7 +38,7 @@ enum {
 
 _Static_assert(CLASS_BYTES(THREAD_CLASS_COUNT - 1) == TN_PAGES_THREAD_CHUNK_BYTES, "thread classes");
 
-_Atomic(tn_table_entry *) tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
+tn_table_entry *tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
 
 typedef struct chunk_list {
 	uintptr_t head, tail;
@@ -76,7 +75,7 @@ static bool add_leaf(uintptr_t base) {
 	size_t index = base >> LEAF_BITS;
 	if (index >= sizeof tn_table / sizeof tn_table[0])
 		return errno = ENOMEM, false;
-	if (atomic_load_explicit(&tn_table[index], memory_order_relaxed) != NULL)
+	if (__atomic_load_n(&tn_table[index], __ATOMIC_RELAXED) != NULL)
 		return true;
 	size_t size = sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS);
 	tn_table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
@@ -86,7 +85,7 @@ static bool add_leaf(uintptr_t base) {
 		tn_os_release(leaf, size);
 		return false;
 	}
-	atomic_store_explicit(&tn_table[index], leaf, memory_order_release);
+	__atomic_store_n(&tn_table[index], leaf, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -111,14 +110,14 @@ bool tn_pages_set_owner(void *base, void *owner) {
 	/* Relaxed: a reader that looks up a chunk which it was handed is ordered by that hand-over; any
 	 * other compares the value and follows nothing. */
 	if (e != NULL)
-		atomic_store_explicit(e, (uintptr_t)owner, memory_order_relaxed);
+		__atomic_store_n(e, (uintptr_t)owner, __ATOMIC_RELAXED);
 	return true;
 }
 
 /* ---- lists, under the lock ---- */
 
 static void push_entry(chunk_list *l, uintptr_t chunk) {
-	atomic_store_explicit(tn_table_at(chunk), l->head | 1, memory_order_relaxed);
+	__atomic_store_n(tn_table_at(chunk), l->head | 1, __ATOMIC_RELAXED);
 	if (l->count++ == 0)
 		l->tail = chunk;
 	l->head = chunk;
@@ -129,8 +128,8 @@ static void append_entry(chunk_list *l, uintptr_t chunk) {
 		push_entry(l, chunk);
 		return;
 	}
-	atomic_store_explicit(tn_table_at(chunk), 1, memory_order_relaxed);
-	atomic_store_explicit(tn_table_at(l->tail), chunk | 1, memory_order_relaxed);
+	__atomic_store_n(tn_table_at(chunk), 1, __ATOMIC_RELAXED);
+	__atomic_store_n(tn_table_at(l->tail), chunk | 1, __ATOMIC_RELAXED);
 	l->tail = chunk;
 	l->count++;
 }
@@ -140,9 +139,9 @@ static uintptr_t pop_entry(chunk_list *l) {
 		return 0;
 	uintptr_t chunk = l->head;
 	tn_table_entry *e = tn_table_at(chunk);
-	l->head = atomic_load_explicit(e, memory_order_relaxed) & ~(uintptr_t)1;
+	l->head = __atomic_load_n(e, __ATOMIC_RELAXED) & ~(uintptr_t)1;
 	l->count--;
-	atomic_store_explicit(e, 0, memory_order_relaxed);
+	__atomic_store_n(e, 0, __ATOMIC_RELAXED);
 	return chunk;
 }
 

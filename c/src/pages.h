@@ -50,4 +50,26 @@ void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t alig
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);
 
+/* The first of `count` slots that lies in no chunk of `owner`, or `count`. Neighbours mostly lie in one
+ * chunk: then eight of them differ from its address only in the low bits, which is seen without a
+ * branch for each. */
+static inline size_t tn_first_foreign(
+	const void *owner, void *const *slots, size_t count, size_t chunk_bytes) {
+	const size_t run = 8;
+	uintptr_t known = 1; /* not the base of any chunk */
+	for (size_t i = 0; i < count; i += run) {
+		size_t here = count - i < run ? count - i : run;
+		uintptr_t differences = 0;
+		for (size_t k = 0; k < here; k++)
+			differences |= (uintptr_t)slots[i + k] ^ known;
+		for (size_t k = 0; differences >= chunk_bytes && k < here; k++) {
+			uintptr_t base = (uintptr_t)slots[i + k] & ~(uintptr_t)(chunk_bytes - 1);
+			if (base != known && tn_pages_owner(base) != owner)
+				return i + k;
+			known = base;
+		}
+	}
+	return count;
+}
+
 #endif
