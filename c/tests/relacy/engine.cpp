@@ -58,40 +58,9 @@ atomic_word *word_of(watched *w) {
 	return reinterpret_cast<atomic_word *>(w->atomic);
 }
 
-/* The history of an atomic lies in a struct that depends on the number of threads. */
-template <typename action>
-void with_data(atomic_word *word, action act) {
-	if (current->threads == 2)
-		act(*static_cast<rl::atomic_data_impl<2> *>(word->impl_), 2);
-	else
-		act(*static_cast<rl::atomic_data_impl<3> *>(word->impl_), 3);
+rl::atomic_data_impl<engine::THREADS> &data_of(atomic_word *word) {
+	return *static_cast<rl::atomic_data_impl<engine::THREADS> *>(word->impl_);
 }
-
-struct mark_unseen {
-	unsigned index;
-	template <typename data>
-	void operator()(data &d, int threads) const {
-		for (int i = 0; i < threads; i++)
-			d.history_[index].first_seen_order_[i] = (rl::timestamp_t)-1;
-	}
-};
-
-struct park {
-	rl::debug_info info;
-	template <typename data>
-	void operator()(data &d, int) const {
-		rl::context &c = rl::ctx();
-		d.futex_ws_.park_current(c, false, c.is_random_sched(), false, info);
-	}
-};
-
-struct unpark {
-	rl::debug_info info;
-	template <typename data>
-	void operator()(data &d, int) const {
-		d.futex_ws_.unpark_one(rl::ctx(), info);
-	}
-};
 
 uint64_t read_plain(const void *at, size_t size) {
 	uint64_t value = 0;
@@ -119,7 +88,8 @@ void destroy(watched *w) {
 void create_atomic(watched *w, uint64_t value) {
 	atomic_word *word = ::new (static_cast<void *>(w->atomic)) atomic_word();
 	word->value_ = word->history_[word->last_index_] = value;
-	with_data(word, mark_unseen{word->last_index_});
+	for (rl::timestamp_t &seen : data_of(word).history_[word->last_index_].first_seen_order_)
+		seen = (rl::timestamp_t)-1;
 }
 
 bool is_freed(const void *at) {
@@ -197,31 +167,28 @@ void end_schedule() {
 		engine::fail("memory was not given back", HERE);
 }
 
-template <unsigned thread_count>
-struct suite : rl::test_suite<suite<thread_count>, thread_count> {
+struct suite : rl::test_suite<suite, engine::THREADS> {
 	suite() { begin_schedule(); }
 	~suite() { end_schedule(); }
 	void before() { current->before(); }
-	void thread(unsigned number) { current->thread(number); }
+	void thread(unsigned number) {
+		if (number < current->threads)
+			current->thread(number);
+	}
 	void after() { current->after(); }
 };
 
-template <typename test, typename scheduler>
+template <typename scheduler>
 rl::test_result_e run_with(std::ostream &state, bool again) {
 	typename scheduler::shared_context_t shared;
 	rl::istringstream initial(params.initial_state);
-	return rl::context_impl<test, scheduler>(params, shared).simulate(state, initial, again);
-}
-
-template <unsigned threads>
-rl::test_result_e run_suite(std::ostream &state, bool again) {
-	if (params.search_type == rl::random_scheduler_type)
-		return run_with<suite<threads>, rl::random_scheduler<threads>>(state, again);
-	return run_with<suite<threads>, rl::context_bound_scheduler<threads>>(state, again);
+	return rl::context_impl<suite, scheduler>(params, shared).simulate(state, initial, again);
 }
 
 rl::test_result_e run(std::ostream &state, bool again) {
-	return current->threads == 2 ? run_suite<2>(state, again) : run_suite<3>(state, again);
+	if (params.search_type == rl::random_scheduler_type)
+		return run_with<rl::random_scheduler<engine::THREADS>>(state, again);
+	return run_with<rl::context_bound_scheduler<engine::THREADS>>(state, again);
 }
 
 /* A schedule that fails is run once more to record it. */
@@ -298,8 +265,9 @@ void note_store(const void *at, uint64_t value, const place &where) {
 void wait(const void *at, uint32_t value, const place &where) {
 	rl::ctx().sched();
 	atomic_word *word = word_of(find(at, sizeof value, ATOMIC, where));
+	rl::context &c = rl::ctx();
 	if (word->value_ == value)
-		with_data(word, park{info_of(where)});
+		data_of(word).futex_ws_.park_current(c, false, c.is_random_sched(), false, info_of(where));
 }
 
 void wake(const void *at, const place &where) {
@@ -307,7 +275,7 @@ void wake(const void *at, const place &where) {
 	/* Who is woken may have given the memory back already. */
 	hashed *h = look_up(at);
 	if (h->schedule == schedule_number && h->variable->what == ATOMIC)
-		with_data(word_of(h->variable), unpark{info_of(where)});
+		data_of(word_of(h->variable)).futex_ws_.unpark_one(rl::ctx(), info_of(where));
 }
 
 void yield(const place &where) {

@@ -52,9 +52,11 @@ unsigned thread();
 /* A number below `limit`, another one in every schedule. */
 unsigned choose(unsigned limit);
 
+enum { THREADS = 3 };
+
 struct scenario {
 	const char *name;
-	unsigned threads; /* 2 or 3 */
+	unsigned threads; /* 2 or 3 that do something */
 	virtual void before() = 0;
 	virtual void thread(unsigned number) = 0;
 	virtual void after() = 0;

@@ -14,7 +14,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 C = os.path.dirname(os.path.dirname(HERE))
-COMPILE = [os.environ.get("CXX", "g++"), "-std=gnu++17", "-fpermissive", "-w", "-O1",
+COMPILE = [os.environ.get("CXX", "g++"), "-std=gnu++17", "-fpermissive", "-w", "-O0",
            '-DTN_ATOMICS="relacy_atomics.h"', "-I" + HERE]
 SCHEDULES = 100000  # at most, of each scenario; most mutants are found in the first hundred
 UNCHANGED = 2000
