@@ -1,10 +1,12 @@
 // The rules of spec/behaviour.md. A test is named after the rule that it shows: B<number>_<words>.
+// Those of threads and pools are in conformance_shared.cpp.
 #include "allocators.h"
 #include "ledger.h"
 
 #include <fstream>
 #include <regex>
 #include <set>
+#include <thread>
 
 namespace {
 
@@ -24,10 +26,30 @@ tn_slab_options slab_from(const ledger &books) {
 	return options;
 }
 
+tn_shared_slab_options shared_from(const ledger &books) {
+	tn_shared_slab_options options = {};
+	options.source = books.source();
+	return options;
+}
+
 std::vector<void *> take(tn_slab *s, size_t count) {
 	std::vector<void *> slots(count);
 	EXPECT_TRUE(tn_slab_alloc_batch(s, slots.data(), count));
 	return slots;
+}
+
+std::vector<void *> take(tn_shared_slab *s, size_t count) {
+	std::vector<void *> slots(count);
+	EXPECT_TRUE(tn_shared_slab_alloc_batch(s, slots.data(), count));
+	return slots;
+}
+
+void give(tn_shared_slab *s, std::vector<void *> slots) {
+	tn_shared_slab_free_batch(s, slots.data(), slots.size());
+}
+
+template <typename F> void in_thread(F work) {
+	std::thread(work).join();
 }
 
 TEST(conformance, B1_alignment) {
@@ -37,6 +59,10 @@ TEST(conformance, B1_alignment) {
 		EXPECT_TRUE(aligned_to(tn_arena_realloc(a.get(), nullptr, 0, 3, align), align));
 		slab_owner s = make_slab(3, align);
 		EXPECT_TRUE(aligned_to(tn_slab_alloc(s.get()), align));
+		shared_slab_owner shared = make_shared_slab(3, align);
+		EXPECT_TRUE(aligned_to(tn_shared_slab_alloc(shared.get()), align));
+		pool_owner p = make_pool(3, align);
+		EXPECT_TRUE(aligned_to(tn_pool_get(p.get()), align));
 	}
 	EXPECT_TRUE(aligned_to(tn_arena_alloc(a.get(), 3, 0), 16));
 	slab_owner s = make_slab(3, 0);
@@ -59,7 +85,10 @@ TEST(conformance, B2_size_zero) {
 TEST(conformance, B3_blocks_are_their_users) {
 	arena_owner a = make_arena();
 	slab_owner s = make_slab(40);
-	std::vector<void *> blocks, slots;
+	shared_slab_owner shared = make_shared_slab(40);
+	std::vector<void *> blocks, slots, shared_slots = take(shared.get(), 500);
+	for (size_t i = 0; i < 500; i++)
+		fill(shared_slots[i], 40, i);
 	for (size_t i = 0; i < 500; i++) {
 		blocks.push_back(tn_arena_alloc(a.get(), i, 1));
 		fill(blocks.back(), i, i);
@@ -69,6 +98,7 @@ TEST(conformance, B3_blocks_are_their_users) {
 	for (size_t i = 0; i < 500; i++) {
 		EXPECT_TRUE(filled(blocks[i], i, i));
 		EXPECT_TRUE(filled(slots[i], 40, i));
+		EXPECT_TRUE(filled(shared_slots[i], 40, i));
 	}
 }
 
@@ -78,6 +108,8 @@ TEST(conformance, B4_bad_alignment) {
 		EXPECT_REFUSED(tn_arena_alloc(a.get(), 8, align), EINVAL);
 		EXPECT_REFUSED(tn_arena_realloc(a.get(), nullptr, 0, 8, align), EINVAL);
 		EXPECT_REFUSED(make_slab(8, align), EINVAL);
+		EXPECT_REFUSED(make_shared_slab(8, align), EINVAL);
+		EXPECT_REFUSED(make_pool(8, align), EINVAL);
 	}
 }
 
@@ -93,6 +125,8 @@ TEST(conformance, B5_sizes_that_cannot_be) {
 	slab_owner s = make_slab(24);
 	void *none[1];
 	EXPECT_REFUSED(tn_slab_alloc_batch(s.get(), none, SIZE_MAX / 24 + 2), ENOMEM);
+	shared_slab_owner shared = make_shared_slab(24);
+	EXPECT_REFUSED(tn_shared_slab_alloc_batch(shared.get(), none, SIZE_MAX / 24 + 2), ENOMEM);
 }
 
 TEST(conformance, B6_constructors_zero) {
@@ -127,11 +161,14 @@ TEST(conformance, B8_a_source_that_recovers) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
-	books.fail(1, 2);
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	books.fail(1, 3);
 	EXPECT_REFUSED(tn_arena_alloc(a.get(), 8, 8), ENOMEM);
 	EXPECT_REFUSED(tn_slab_alloc(s.get()), ENOMEM);
+	EXPECT_REFUSED(tn_shared_slab_alloc(shared.get()), ENOMEM);
 	EXPECT_NE(tn_arena_alloc(a.get(), 8, 8), nullptr);
 	EXPECT_NE(tn_slab_alloc(s.get()), nullptr);
+	EXPECT_NE(tn_shared_slab_alloc(shared.get()), nullptr);
 }
 
 TEST(conformance, B9_limit) {
@@ -150,6 +187,14 @@ TEST(conformance, B9_limit) {
 		continue;
 	EXPECT_LE(others.peak_bytes(), 300 * kib);
 	EXPECT_GT(others.peak_bytes(), 100 * kib);
+	ledger third;
+	tn_shared_slab_options shared_options = shared_from(third);
+	shared_options.limit_bytes = 300 * kib;
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_options);
+	while (tn_shared_slab_alloc(shared.get()) != nullptr)
+		continue;
+	EXPECT_LE(third.peak_bytes(), 300 * kib);
+	EXPECT_GT(third.peak_bytes(), 100 * kib);
 }
 
 TEST(conformance, B10_everything_goes_back) {
@@ -158,6 +203,9 @@ TEST(conformance, B10_everything_goes_back) {
 		arena_owner a = make_arena(arena_from(books));
 		placed_arena b(arena_from(books));
 		slab_owner s = make_slab(100, 0, slab_from(books));
+		shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+		give(shared.get(), take(shared.get(), 3000));
+		in_thread([&] { take(shared.get(), 3000); });
 		for (size_t i = 0; i < 300; i++) {
 			tn_arena_alloc(a.get(), i * 100, 16);
 			tn_arena_alloc(b.get(), i * 1000, 64);
@@ -185,6 +233,9 @@ TEST(conformance, B11_contradicting_options) {
 	tn_slab_options slab_options = {};
 	slab_options.source = &half;
 	EXPECT_REFUSED(make_slab(16, 0, slab_options), EINVAL);
+	tn_shared_slab_options shared_options = shared_from(books);
+	shared_options.magazine_slots = TN_MAGAZINE_SLOTS_MAX + 1;
+	EXPECT_REFUSED(make_shared_slab(16, 0, shared_options), EINVAL);
 	EXPECT_EQ(books.calls(), 0u);
 }
 
@@ -197,6 +248,16 @@ TEST(conformance, B12_null) {
 	void *none[2] = {nullptr, nullptr};
 	tn_slab_free_batch(s.get(), none, 2);
 	EXPECT_EQ(tn_slab_in_use(s.get()), 0u);
+	tn_shared_slab_destroy(nullptr);
+	shared_slab_owner shared = make_shared_slab(16);
+	tn_shared_slab_free(shared.get(), nullptr);
+	tn_shared_slab_local_free(tn_shared_slab_local(shared.get()), nullptr);
+	tn_shared_slab_free_batch(shared.get(), none, 2);
+	EXPECT_EQ(tn_shared_slab_in_use(shared.get()), 0u);
+	tn_pool_destroy(nullptr);
+	pool_owner p = make_pool(16);
+	tn_pool_put(p.get(), nullptr);
+	EXPECT_EQ(stats_of(p.get()).live_count, 0u);
 }
 
 TEST(conformance, B13_destroy_with_live_objects) {
@@ -204,7 +265,11 @@ TEST(conformance, B13_destroy_with_live_objects) {
 	slab_owner s = make_slab(16, 0, slab_from(books));
 	take(s.get(), 100);
 	s.reset();
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	take(shared.get(), 100);
+	shared.reset();
 	EXPECT_EQ(books.held_count(), 0u);
+	tn_pool_get(make_pool(100).get());
 }
 
 TEST(conformance, B14_reset) {
@@ -235,12 +300,14 @@ TEST(conformance, B16_steady_use_takes_nothing) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
 	size_t calls = 0;
 	for (int i = 0; i < 20; i++) {
 		for (int k = 0; k < 1000; k++)
 			tn_arena_alloc(a.get(), 300, 16);
 		std::vector<void *> slots = take(s.get(), 5000);
 		tn_slab_free_batch(s.get(), slots.data(), slots.size());
+		give(shared.get(), take(shared.get(), 5000));
 		tn_arena_reset(a.get());
 		calls = i == 5 ? books.calls() : calls;
 	}
@@ -266,14 +333,31 @@ TEST(conformance, B17_trim) {
 	EXPECT_EQ(books.held_bytes(), held - bytes);
 	EXPECT_EQ(tn_arena_trim(a.get()) + tn_slab_trim(s.get()), 0u);
 	EXPECT_TRUE(filled(live, 100, 1) && filled(slots.front(), 100, 2));
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	std::vector<void *> shared_slots = take(shared.get(), 5000);
+	void *kept = shared_slots.back();
+	fill(kept, 100, 3);
+	shared_slots.pop_back();
+	give(shared.get(), shared_slots);
+	held = books.held_bytes();
+	bytes = tn_shared_slab_trim(shared.get());
+	EXPECT_GT(bytes, 0u);
+	EXPECT_EQ(books.held_bytes(), held - bytes);
+	EXPECT_EQ(tn_shared_slab_trim(shared.get()), 0u);
+	EXPECT_TRUE(filled(kept, 100, 3));
 }
 
 TEST(conformance, B18_nobody_reads_what_was_forgotten) {
 	arena_owner a = make_arena();
 	slab_owner s = make_slab(100);
+	shared_slab_owner shared = make_shared_slab(100);
 	for (int round = 0; round < 5; round++) {
 		char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
 		char *q = static_cast<char *>(tn_slab_alloc(s.get()));
+		char *o = static_cast<char *>(tn_shared_slab_alloc(shared.get()));
+		EXPECT_TRUE(release_mode || std::memchr(o, 0x77, 100) == nullptr);
+		std::memset(o, 0x77, 100);
+		tn_shared_slab_free(shared.get(), o);
 		EXPECT_TRUE(release_mode || std::memchr(p, 0x77, 100) == nullptr);
 		EXPECT_TRUE(release_mode || std::memchr(q, 0x77, 100) == nullptr);
 		std::memset(p, 0x77, 100);
@@ -400,6 +484,10 @@ TEST(conformance, B27_slot_size) {
 	for (size_t align : {1u, 8u, 16u, 64u})
 		for (size_t size = 1; size < 100; size++)
 			EXPECT_EQ(tn_slab_slot_size(make_slab(size, align).get()), round_up(size, align));
+	for (size_t align : {1u, 8u, 16u, 64u})
+		for (size_t size = 1; size < 100; size += 7)
+			EXPECT_EQ(tn_shared_slab_slot_size(make_shared_slab(size, align).get()),
+				round_up(size, align));
 }
 
 TEST(conformance, B28_last_in_first_out) {
@@ -409,6 +497,11 @@ TEST(conformance, B28_last_in_first_out) {
 		tn_slab_free(s.get(), p);
 	for (size_t i = slots.size(); i-- > 0;)
 		EXPECT_EQ(tn_slab_alloc(s.get()) == slots[i], !debug_mode);
+	shared_slab_owner shared = make_shared_slab(100);
+	slots = take(shared.get(), 1000);
+	give(shared.get(), slots);
+	for (size_t i = slots.size(); i-- > 0;)
+		EXPECT_EQ(tn_shared_slab_alloc(shared.get()) == slots[i], !debug_mode);
 }
 
 TEST(conformance, B29_batches) {
@@ -422,6 +515,14 @@ TEST(conformance, B29_batches) {
 	EXPECT_TRUE(tn_slab_alloc_batch(s.get(), slots.data(), 20));
 	EXPECT_EQ(tn_slab_in_use(s.get()), 20u);
 	EXPECT_TRUE(tn_slab_alloc_batch(s.get(), slots.data(), 0));
+	tn_shared_slab_options shared_options = shared_from(books);
+	shared_options.limit_bytes = 200 * kib;
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_options);
+	EXPECT_REFUSED(tn_shared_slab_alloc_batch(shared.get(), slots.data(), slots.size()), ENOMEM);
+	EXPECT_REFUSED(tn_shared_slab_alloc_batch(shared.get(), slots.data(), 1900), ENOMEM);
+	EXPECT_EQ(tn_shared_slab_in_use(shared.get()), 0u);
+	EXPECT_TRUE(tn_shared_slab_alloc_batch(shared.get(), slots.data(), 20));
+	EXPECT_EQ(tn_shared_slab_in_use(shared.get()), 20u);
 }
 
 struct counts {
@@ -460,6 +561,22 @@ TEST(conformance, B30_built_slots) {
 	EXPECT_GE(c.built.size(), 300u);
 	s.reset();
 	EXPECT_TRUE(c.built.empty());
+	tn_shared_slab_options shared_options = {};
+	shared_options.init = build;
+	shared_options.fini = take_apart;
+	shared_options.ctx = &c;
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_options);
+	for (int round = 0; round < 10; round++) {
+		std::vector<void *> slots = take(shared.get(), 300);
+		for (void *p : slots)
+			EXPECT_TRUE(all_bytes(p, 100, 0x42));
+		give(shared.get(), slots);
+	}
+	tn_shared_slab_trim(shared.get());
+	EXPECT_TRUE(c.built.empty());
+	take(shared.get(), 300);
+	shared.reset();
+	EXPECT_TRUE(c.built.empty());
 	EXPECT_FALSE(c.wrong);
 }
 
@@ -474,6 +591,12 @@ TEST(conformance, B31_each) {
 	std::set<void *> seen;
 	tn_slab_each(s.get(), note, &seen);
 	EXPECT_EQ(seen, std::set<void *>(slots.begin() + 500, slots.end()));
+	shared_slab_owner shared = make_shared_slab(100);
+	slots = take(shared.get(), 1000);
+	tn_shared_slab_free_batch(shared.get(), slots.data(), 500);
+	seen.clear();
+	tn_shared_slab_each(shared.get(), note, &seen);
+	EXPECT_EQ(seen, std::set<void *>(slots.begin() + 500, slots.end()));
 }
 
 TEST(conformance, B32_writing_to_free_slots) {
@@ -487,6 +610,16 @@ TEST(conformance, B32_writing_to_free_slots) {
 	EXPECT_TRUE(tn_slab_verify(s.get()));
 	for (void *p : take(s.get(), 1000))
 		EXPECT_TRUE(tn_slab_owns(s.get(), p));
+	shared_slab_owner shared = make_shared_slab(100);
+	slots = take(shared.get(), 1000);
+	give(shared.get(), slots);
+	tn_shared_slab_flush(shared.get());
+	for (void *p : slots)
+		if (!debug_mode)
+			std::memset(p, 0xff, 100);
+	EXPECT_TRUE(tn_shared_slab_verify(shared.get()));
+	for (void *p : take(shared.get(), 1000))
+		EXPECT_TRUE(tn_shared_slab_owns(shared.get(), p));
 }
 
 TEST(conformance, B33_owns) {
@@ -501,6 +634,12 @@ TEST(conformance, B33_owns) {
 	EXPECT_FALSE(tn_arena_owns(b.get(), p) || tn_slab_owns(t.get(), q));
 	EXPECT_FALSE(tn_arena_owns(a.get(), nullptr) || tn_slab_owns(s.get(), nullptr));
 	EXPECT_FALSE(tn_arena_owns(a.get(), &p) || tn_slab_owns(s.get(), &q));
+	shared_slab_owner shared = make_shared_slab(100);
+	char *o = static_cast<char *>(tn_shared_slab_alloc(shared.get()));
+	for (int i = 0; i < 100; i++)
+		EXPECT_TRUE(tn_shared_slab_owns(shared.get(), o + i));
+	EXPECT_FALSE(tn_shared_slab_owns(shared.get(), q) || tn_slab_owns(s.get(), o));
+	EXPECT_FALSE(tn_shared_slab_owns(shared.get(), nullptr) || tn_shared_slab_owns(shared.get(), &o));
 }
 
 TEST(conformance, B34_figures) {
@@ -517,6 +656,13 @@ TEST(conformance, B34_figures) {
 	tn_arena_alloc(a.get(), 200000, 16);
 	EXPECT_EQ(stats_of(a.get()).committed_bytes, books.held_bytes() - slab_bytes);
 	EXPECT_GE(stats_of(a.get()).live_bytes, 200000u);
+	size_t before = books.held_bytes();
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	EXPECT_EQ(stats_of(shared.get()).committed_bytes, books.held_bytes() - before);
+	take(shared.get(), 777);
+	EXPECT_EQ(tn_shared_slab_in_use(shared.get()), 777u);
+	EXPECT_EQ(stats_of(shared.get()).live_count, 777u);
+	EXPECT_EQ(stats_of(shared.get()).committed_bytes, books.held_bytes() - before);
 }
 
 TEST(conformance, B35_names) {
@@ -526,7 +672,14 @@ TEST(conformance, B35_names) {
 	arena_options.name = slab_options.name = name.c_str();
 	arena_owner a = make_arena(arena_options);
 	slab_owner s = make_slab(16, 0, slab_options);
+	tn_shared_slab_options shared_options = {};
+	tn_pool_options pool_options = {};
+	shared_options.name = pool_options.name = name.c_str();
+	shared_slab_owner shared = make_shared_slab(16, 0, shared_options);
+	pool_owner p = make_pool(16, 0, pool_options);
 	name.assign(50, 'm');
+	EXPECT_EQ(stats_of(shared.get()).name, std::string(31, 'n'));
+	EXPECT_EQ(stats_of(p.get()).name, std::string(31, 'n'));
 	EXPECT_EQ(stats_of(a.get()).name, std::string(31, 'n'));
 	EXPECT_EQ(stats_of(s.get()).name, std::string(31, 'n'));
 }
@@ -535,8 +688,12 @@ TEST(conformance, B36_verify) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
 	for (size_t i = 0; i < 100; i++) {
 		books.fail(1 + i % 5, i % 3);
+		for (size_t k = 0; k < i; k++)
+			tn_shared_slab_alloc(shared.get());
+		EXPECT_TRUE(tn_shared_slab_verify(shared.get()));
 		tn_arena_alloc(a.get(), i * 1000, 16);
 		tn_slab_alloc(s.get());
 		if (i % 30 == 29)
