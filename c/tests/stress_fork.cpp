@@ -227,6 +227,51 @@ TEST(stress_fork, while_threads_come_and_go) {
 	EXPECT_EQ(broken, 0u);
 }
 
+size_t alloc_all(tn_shared_slab *s) {
+	size_t count = 0;
+	while (tn_shared_slab_alloc(s) != nullptr)
+		count++;
+	return count;
+}
+
+// Threads that rest have slots in their hands: these are the child's, all of them.
+TEST(stress_fork, what_resting_threads_had_is_the_childs) {
+	constexpr size_t threads = 3;
+	tn_shared_slab_options o = {};
+	o.limit_bytes = 512 * kib;
+	auto count_all = [&] { return static_cast<int>(alloc_all(make_shared_slab(5000, 0, o).get())); };
+	int same = in_child(count_all, 20);
+	shared_slab_owner s = make_shared_slab(5000, 0, o);
+	rendezvous rest(threads + 1);
+	std::thread crowd([&] {
+		in_crowd(threads, [&](size_t) {
+			void *slots[20];
+			EXPECT_TRUE(tn_shared_slab_alloc_batch(s.get(), slots, 20));
+			tn_shared_slab_free_batch(s.get(), slots + 1, 19);
+			rest.meet();
+			rest.meet();
+			tn_shared_slab_free(s.get(), slots[0]);
+		});
+	});
+	rest.meet();
+	int status = in_child(
+		[&] {
+			if (tn_shared_slab_in_use(s.get()) != threads || !tn_shared_slab_verify(s.get()))
+				return 2;
+			tn_shared_slab_trim(s.get());
+			size_t count = alloc_all(s.get());
+			if (tn_shared_slab_in_use(s.get()) != count + threads || !tn_shared_slab_verify(s.get()))
+				return 3;
+			return exited_with(same, static_cast<int>(count + threads)) ? 0 : 4;
+		},
+		20);
+	EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
+	rest.meet();
+	crowd.join();
+	EXPECT_EQ(tn_shared_slab_in_use(s.get()), 0u);
+	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
+}
+
 // A fork finds a thread in the middle of a callback of a pool: the child leaves that object alone.
 TEST(stress_fork, inside_init_and_fini) {
 	for (bool in_fini : {false, true}) {

@@ -158,7 +158,9 @@ void late_destructor(void *value) {
 	auto *late = static_cast<late_use *>(value);
 	++*late->calls;
 	use(late->pool, 25);
-	tn_pool_flush(late->pool);
+	// Not before Tenure's own destructor: it is to find idle objects that it must take apart.
+	if (late->rounds == 2)
+		tn_pool_flush(late->pool);
 	tn_shared_slab_free(late->parts, tn_shared_slab_alloc(late->parts));
 	if (--late->rounds > 0)
 		pthread_setspecific(late->key, late);
