@@ -297,6 +297,115 @@ TEST(bad_input, slab_batch_counts) {
 	}
 }
 
+// Debug forgets nothing, so that making a thousand allocators takes long.
+std::vector<size_t> some_sizes() {
+	std::vector<size_t> some;
+	for (size_t size : interesting_sizes())
+		if (!debug_mode || size % 8 == 0 || size < 128)
+			some.push_back(size);
+	return some;
+}
+
+TEST(bad_input, shared_slab_and_pool_create) {
+	std::vector<size_t> sizes = some_sizes();
+	std::vector<size_t> aligns = alignments();
+	for (size_t i = 0; i < sizes.size(); i++)
+		for (size_t k = i % 6; k < aligns.size(); k += 6) {
+			size_t size = sizes[i], align = aligns[k];
+			ledger books;
+			tn_shared_slab_options options = {};
+			options.source = books.source();
+			options.limit_bytes = small_limit;
+			bool valid = size != 0 && good_alignment(align);
+			errno = 0;
+			shared_slab_owner s = make_shared_slab(size, align, options);
+			if (s == nullptr) {
+				ASSERT_TRUE(errno == EINVAL || (valid && errno == ENOMEM)) << size << " at " << align;
+				ASSERT_TRUE(!valid || size > small_limit / 4) << size << " at " << align;
+			} else {
+				ASSERT_TRUE(valid) << size << " at " << align;
+				ASSERT_GE(tn_shared_slab_slot_size(s.get()), size);
+			}
+			errno = 0;
+			char *p = s == nullptr ? nullptr : static_cast<char *>(tn_shared_slab_alloc(s.get()));
+			ASSERT_TRUE(p != nullptr || errno == ENOMEM || s == nullptr);
+			if (p != nullptr) {
+				ASSERT_TRUE(books.holds(p, size) && aligned_to(p, align == 0 ? 16 : align));
+				p[0] = p[size - 1] = 1;
+			}
+			errno = 0;
+			pool_owner pool = make_pool(size, align);
+			ASSERT_TRUE(pool != nullptr || errno == EINVAL || (valid && errno == ENOMEM));
+			ASSERT_TRUE(pool == nullptr || valid) << size << " at " << align;
+		}
+}
+
+TEST(bad_input, shared_slab_batch_counts) {
+	tn_shared_slab_options options = {};
+	options.limit_bytes = limit;
+	shared_slab_owner s = make_shared_slab(100, 0, options), unlimited = make_shared_slab(100);
+	void *none[1] = {nullptr};
+	for (size_t count : interesting_sizes()) {
+		if (count < size_t{1} << 60)
+			continue;
+		EXPECT_REFUSED(tn_shared_slab_alloc_batch(s.get(), none, count), ENOMEM);
+		EXPECT_REFUSED(tn_shared_slab_alloc_batch(unlimited.get(), none, count), ENOMEM);
+		ASSERT_EQ(none[0], nullptr);
+		ASSERT_EQ(tn_shared_slab_in_use(s.get()), 0u);
+	}
+	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
+}
+
+// What each option may be; every other value is refused or works.
+TEST(bad_input, shared_slab_options) {
+	for (size_t value : some_sizes())
+		for (int which = 0; which < 4; which++) {
+			ledger books;
+			tn_shared_slab_options options = {};
+			options.source = books.source();
+			options.limit_bytes = which == 3 ? value : small_limit;
+			(which == 0		 ? options.chunk_bytes
+				: which == 1 ? options.magazine_slots
+							 : options.retain_chunks) = which == 3 ? 0 : value;
+			errno = 0;
+			shared_slab_owner s = make_shared_slab(16, 0, options);
+			if (which == 1) {
+				ASSERT_EQ(s == nullptr, value > TN_MAGAZINE_SLOTS_MAX) << value;
+			}
+			if (s == nullptr) {
+				ASSERT_TRUE(errno == EINVAL || (errno == ENOMEM && which != 1)) << value;
+				ASSERT_EQ(books.held_count(), 0u);
+				continue;
+			}
+			ASSERT_LE(books.held_bytes(), options.limit_bytes == 0 ? SIZE_MAX : options.limit_bytes);
+			errno = 0;
+			void *p = tn_shared_slab_alloc(s.get());
+			ASSERT_TRUE(p != nullptr || errno == ENOMEM) << value << " as option " << which;
+			tn_shared_slab_free(s.get(), p);
+			ASSERT_TRUE(tn_shared_slab_verify(s.get()));
+		}
+}
+
+TEST(bad_input, pool_options) {
+	for (size_t value : some_sizes())
+		for (int which = 0; which < 3; which++) {
+			tn_pool_options options = {};
+			(which == 0		 ? options.max_idle_objects
+				: which == 1 ? options.max_idle_bytes
+							 : options.decay_ms) = value;
+			pool_owner p = make_pool(16, 0, options);
+			ASSERT_NE(p, nullptr) << value << " as option " << which;
+			void *objects[3];
+			for (void *&object : objects)
+				ASSERT_NE(object = tn_pool_get(p.get()), nullptr);
+			for (void *object : objects)
+				tn_pool_put(p.get(), object);
+			ASSERT_EQ(stats_of(p.get()).live_count, 0u);
+			tn_pool_flush(p.get());
+			ASSERT_TRUE(which != 1 || stats_of(p.get()).cached_bytes <= value || value == 0);
+		}
+}
+
 TEST(bad_input, options) {
 	for (size_t size : interesting_sizes()) {
 		ledger books;
