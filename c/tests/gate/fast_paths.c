@@ -9,6 +9,9 @@ enum { ROUNDS = 20, OPS = 1000, BATCH = 16, REQUEST = 20 };
 
 static tn_arena *arena;
 static tn_slab *slab;
+static tn_shared_slab *shared;
+static tn_local *local;
+static tn_pool *pool;
 
 /* Keeps a pointer, and the stores to what it points to, from being optimised away. */
 static inline void use(void *p) {
@@ -62,6 +65,51 @@ static void slab_batch(void) {
 	}
 }
 
+static void shared_pair(void) {
+	for (int i = 0; i < OPS; i++) {
+		void *p = tn_shared_slab_alloc(shared);
+		use(p);
+		tn_shared_slab_free(shared, p);
+	}
+}
+
+static void shared_pair_local(void) {
+	for (int i = 0; i < OPS; i++) {
+		void *p = tn_shared_slab_local_alloc(local);
+		use(p);
+		tn_shared_slab_local_free(local, p);
+	}
+}
+
+static void shared_batch(void) {
+	void *slots[BATCH];
+	for (int i = 0; i < OPS; i++) {
+		tn_shared_slab_alloc_batch(shared, slots, BATCH);
+		use(slots);
+		tn_shared_slab_free_batch(shared, slots, BATCH);
+	}
+}
+
+/* Through the depot: more than a thread keeps. */
+static void shared_burst(void) {
+	static void *slots[OPS];
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < OPS; i++)
+			use(slots[i] = tn_shared_slab_alloc(shared));
+		for (int i = 0; i < OPS; i++)
+			tn_shared_slab_free(shared, slots[i]);
+		tn_shared_slab_flush(shared);
+	}
+}
+
+static void pool_pair(void) {
+	for (int i = 0; i < OPS; i++) {
+		void *p = tn_pool_get(pool);
+		use(p);
+		tn_pool_put(pool, p);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -72,6 +120,11 @@ static const struct {
 	{"arena-create-20-destroy", arena_create_destroy},
 	{"slab-pair-32", slab_pair},
 	{"slab-batch-16", slab_batch},
+	{"shared-pair-32", shared_pair},
+	{"shared-pair-32-local", shared_pair_local},
+	{"shared-batch-16", shared_batch},
+	{"shared-burst-1000", shared_burst},
+	{"pool-pair-32", pool_pair},
 };
 
 __attribute__((noinline)) void measured(void (*run)(void));
@@ -83,13 +136,18 @@ void measured(void (*run)(void)) {
 static int run_rounds(void (*run)(void)) {
 	arena = tn_arena_create(&(tn_arena_options){.chunk_bytes = (size_t)1 << 20});
 	slab = tn_slab_create(32, 0, NULL);
-	if (arena == NULL || slab == NULL)
+	shared = tn_shared_slab_create(32, 0, NULL);
+	local = shared == NULL ? NULL : tn_shared_slab_local(shared);
+	pool = tn_pool_create(32, 0, NULL);
+	if (arena == NULL || slab == NULL || local == NULL || pool == NULL)
 		return 1;
 	run();
 	for (int round = 0; round < ROUNDS; round++) {
 		tn_arena_reset(arena);
 		measured(run);
 	}
+	tn_pool_destroy(pool);
+	tn_shared_slab_destroy(shared);
 	tn_slab_destroy(slab);
 	tn_arena_destroy(arena);
 	printf("%d\n", ROUNDS * OPS);
