@@ -56,21 +56,21 @@ static constexpr int attempts = 20;
 /* A run that takes longer is interrupted on any machine that is in use; it counts as it is. */
 static constexpr double longest_repeated_ns = 20e6;
 
-static double fastest_of_two(contestant &it, size_t repeats) {
-	uint64_t ticks_of[2];
-	for (uint64_t &took : ticks_of) {
+static double fastest_of_five(contestant &it, size_t repeats) {
+	uint64_t fastest = UINT64_MAX;
+	for (int i = 0; i < 5; i++) {
 		uint64_t from = ticks();
 		it.run(repeats);
-		took = ticks() - from;
+		fastest = std::min(fastest, ticks() - from);
 	}
-	return static_cast<double>(std::min(ticks_of[0], ticks_of[1])) * ns_per_tick();
+	return static_cast<double>(fastest) * ns_per_tick();
 }
 
-/* In steps, so that what happens only once (pages touched first, caches filled) does not decide: a
- * subject with too few repeats would be measured cold. */
+/* In steps, so that what happens only once (pages touched first, caches filled, threads started) does
+ * not decide: a subject with too few repeats would be measured cold. */
 static size_t calibrate(contestant &it, double round_ns) {
 	for (double repeats = 1;;) {
-		double ns = fastest_of_two(it, static_cast<size_t>(repeats));
+		double ns = fastest_of_five(it, static_cast<size_t>(repeats));
 		double wanted = std::max(1.0, repeats * round_ns / ns);
 		if (wanted < repeats * 1.5)
 			return static_cast<size_t>(wanted);

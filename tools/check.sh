@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 build=${TENURE_BUILD:-build}
 model_ops=${TENURE_MODEL_OPS:-20000000}
 relacy_schedules=${TENURE_RELACY_SCHEDULES:-1000000}
+stress_seconds=${TENURE_STRESS_SECONDS:-15}
 strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 
 sanitized() {
@@ -53,6 +54,16 @@ check_model() {
 	ctest --test-dir "$build/test" --output-on-failure -j 2 -R model --timeout 3600
 }
 
+# The long form of all that has threads: 100,000 of them, thousands of forks, and each of the programs
+# with random threads in each mode for so many seconds, with other seeds all the time. An hour of it is
+# TENURE_STRESS_SECONDS=1200.
+check_stress() {
+	plain || return
+	export TENURE_STRESS_SECONDS=$stress_seconds TENURE_SEED=${TENURE_SEED:-$RANDOM}
+	echo "TENURE_SEED=$TENURE_SEED"
+	ctest --test-dir "$build/test" --output-on-failure -j 2 -R 'stress|_threads|loaded' --timeout 7200
+}
+
 # Random schedules of every scenario, then every schedule with two switches where these can be counted,
 # then all mutants.
 check_relacy() {
@@ -85,7 +96,7 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model relacy
+[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model relacy stress
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"
