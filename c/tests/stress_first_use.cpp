@@ -35,7 +35,7 @@ bool use_all(tn_shared_slab *shared, tn_pool *pool, uint64_t stamp) {
 
 TEST(stress_first_use, sixty_four_threads_at_once) {
 	const size_t threads = thread_sanitized ? 16 : 64;
-	for (size_t i = 0; i < times(1000, debug_mode ? 8 : 20) && !HasFailure(); i++)
+	for (size_t i = 0; i < times(debug_mode ? 100 : 500, debug_mode ? 8 : 20) && !HasFailure(); i++)
 		expect_well([threads] {
 			shared_slab_owner shared;
 			pool_owner pool;
@@ -70,7 +70,7 @@ tn_source static_pages() {
 TEST(stress_first_use, a_fork_beside_the_first_create) {
 	if (thread_sanitized)
 		GTEST_SKIP() << "forks with threads, of forks";
-	for (size_t i = 0; i < times(3000, 60) && !HasFailure(); i++)
+	for (size_t i = 0; i < times(500, 60) && !HasFailure(); i++)
 		expect_well([i] {
 			tn_source source = static_pages();
 			if (i % 8 != 0)
@@ -142,7 +142,7 @@ void run_until(void (*end)()) {
 }
 
 TEST(stress_first_use, the_process_ends_with_threads_running) {
-	for (size_t i = 0; i < times(100, 10) && !HasFailure(); i++)
+	for (size_t i = 0; i < times(50, 10) && !HasFailure(); i++)
 		expect_well([] {
 			run_until([] { std::exit(0); });
 			return 1;
@@ -153,7 +153,7 @@ TEST(stress_first_use, the_first_thread_ends_first) {
 	if (thread_sanitized)
 		GTEST_SKIP() << "threads in the child of a process that has some";
 	// Not the one that runs the tests: its frames would catch what pthread_exit throws.
-	for (size_t i = 0; i < times(100, 10) && !HasFailure(); i++)
+	for (size_t i = 0; i < times(50, 10) && !HasFailure(); i++)
 		in_thread([] {
 			expect_well([] {
 				run_until([] {

@@ -181,7 +181,7 @@ TEST(stress_fork, while_three_churn) {
 		int status = in_child([&] { return use_in_child(b, handle, kept); }, 20);
 		EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
 	};
-	for (size_t i = 0; i < times(1000, 40) && !HasFailure(); i++)
+	for (size_t i = 0; i < times(debug_mode ? 300 : 1000, 40) && !HasFailure(); i++)
 		if (i % 4 == 0)
 			in_thread(fork_once);
 		else
@@ -214,7 +214,7 @@ TEST(stress_fork, while_threads_come_and_go) {
 				use_pool(b.pool.get(), 10);
 			});
 	});
-	for (size_t i = 0; i < times(500, debug_mode ? 20 : 50) && !HasFailure(); i++) {
+	for (size_t i = 0; i < times(debug_mode ? 100 : 500, debug_mode ? 20 : 50) && !HasFailure(); i++) {
 		tn_local *handle = tn_shared_slab_local(b.slab.get());
 		int status = in_child([&] { return use_in_child(b, handle, {}); }, 20);
 		EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;

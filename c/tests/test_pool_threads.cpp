@@ -88,7 +88,7 @@ TEST(pool_threads, threads_that_end_keep_the_bound) {
 	pool_owner pool = make_pool(sizeof(vessel), 0, b.options(bound));
 	std::vector<vessel *> out = get_some(pool.get(), 10);
 	size_t most = 0;
-	for (size_t t = 0; t < times(25000, 500) && !HasFailure(); t++) {
+	for (size_t t = 0; t < times(debug_mode ? 5000 : 25000, 500) && !HasFailure(); t++) {
 		in_crowd(at_once, [&](size_t i) { use(pool.get(), 10 + 10 * i); });
 		size_t idle = b.idle(out.size());
 		most = idle > most ? idle : most;

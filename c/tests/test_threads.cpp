@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr size_t scale = sanitized ? 10 : 1;
+constexpr size_t scale = sanitized ? 10 : debug_mode ? 4 : 1;
 
 template <typename F> void in_thread(F work) {
 	std::thread(work).join();
@@ -210,7 +210,7 @@ TEST(threads, fork_while_three_churn) {
 	while (begun < 3)
 		std::this_thread::yield();
 	size_t hangs = 0, wrong = 0;
-	for (size_t i = 0; i < 200 / scale && hangs == 0; i++) {
+	for (size_t i = 0; i < 100 / scale && hangs == 0; i++) {
 		arena_owner a = make_arena();
 		slab_owner s = make_slab(64);
 		void *slot = tn_slab_alloc(s.get());
