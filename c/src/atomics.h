@@ -1,6 +1,6 @@
 /* Words for what threads hand to each other, so that a model checker can put its own in their place
  * (TN_ATOMICS names the header) and try the orders in which threads may run and see each other's
- * stores.
+ * stores. It is C++: what it compiles, from lock.h to pool.c, initialises members in their order.
  *
  *   TN_ATOMIC(type)        a variable that several threads may use at once
  *   TN_GUARDED(type)       a variable that a lock or a hand-over protects; TN_AT reads or writes it */

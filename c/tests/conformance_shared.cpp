@@ -144,7 +144,7 @@ TEST(conformance, B40_destroy_with_live_caches) {
 }
 
 void exit_at_panic(const char *message) {
-	_exit(std::strstr(message, "destroyed") != nullptr ? 7 : 8);
+	_exit(std::strstr(message, "is no more") != nullptr ? 7 : 8);
 }
 
 TEST(conformance, B40_a_dead_handle_panics) {

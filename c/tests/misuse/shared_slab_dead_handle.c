@@ -2,10 +2,10 @@
  * its place, or the handle was never used.
  *
  * args      alloc free x full fresh others
- * release   ABRT tenure: handle: {op}: what {l} belongs to is destroyed
- * hardened  ABRT tenure: handle: {op}: what {l} belongs to is destroyed
- * debug     ABRT tenure: handle: {op}: what {l} belongs to is destroyed
- * debug:free  ABRT tenure: handle: {op}: what {l} belongs to is destroyed
+ * release   ABRT tenure: handle: {op}: the slab or the thread of {l} is no more
+ * hardened  ABRT tenure: handle: {op}: the slab or the thread of {l} is no more
+ * debug     ABRT tenure: handle: {op}: the slab or the thread of {l} is no more
+ * debug:free  ABRT tenure: handle: {op}: the slab or the thread of {l} is no more
  *           tenure: shared slab "s": destroy: 1 live slots (64 bytes) allocated at SITE(alloc)
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* A handle is used after the end of the thread that it was given to.
  *
- * release   ABRT tenure: handle: local_alloc: what {l} belongs to is destroyed
- * hardened  ABRT tenure: handle: local_alloc: what {l} belongs to is destroyed
- * debug     ABRT tenure: handle: local_alloc: what {l} belongs to is destroyed
+ * release   ABRT tenure: handle: local_alloc: the slab or the thread of {l} is no more
+ * hardened  ABRT tenure: handle: local_alloc: the slab or the thread of {l} is no more
+ * debug     ABRT tenure: handle: local_alloc: the slab or the thread of {l} is no more
  */
 #include "thread.h"
 
