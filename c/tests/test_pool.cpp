@@ -512,6 +512,27 @@ TEST(pool, trim_takes_every_idle_object_apart) {
 	EXPECT_NE(get_widget(p.get()), nullptr);
 }
 
+// What a thread holds goes at its next slow path after another one has trimmed.
+TEST(pool, trim_asks_other_threads) {
+	workshop w;
+	tn_pool_options options = w.options();
+	options.max_idle_objects = 128;
+	pool_owner p = make_pool(sizeof(widget), 0, options);
+	auto trim_elsewhere = [&] { in_thread([&] { tn_pool_trim(p.get()); }); };
+	std::vector<void *> widgets = get_widgets(p.get(), 17);
+	void *last = widgets.back();
+	widgets.pop_back();
+	put_all(p.get(), widgets); // two full magazines
+	trim_elsewhere();
+	EXPECT_EQ(w.alive(), 17u) << "this thread's magazines are its own";
+	tn_pool_put(p.get(), last); // a slow path
+	trim_elsewhere();
+	EXPECT_EQ(w.alive(), 1u) << "it was asked to flush and did not";
+	tn_pool_flush(p.get());
+	trim_elsewhere();
+	EXPECT_EQ(w.alive(), 0u) << "after its flush, any thread can take it apart";
+}
+
 TEST(pool, figures_are_exact) {
 	workshop w;
 	pool_owner p = make_pool(sizeof(widget), 0, w.options());

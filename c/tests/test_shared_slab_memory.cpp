@@ -110,22 +110,28 @@ TEST(shared_slab, trimmed_memory_really_goes) {
 	expect_resident_below(before + 12 * mib);
 }
 
-// What another thread holds goes at its next slow path after the trim.
+// What a thread holds goes at its next slow path after another one has trimmed.
 TEST(shared_slab, trim_asks_other_threads) {
 	if (debug_mode)
 		GTEST_SKIP() << "no thread holds anything there";
 	ledger books;
-	shared_slab_owner s = make_shared_slab(100, 0, with_source(books));
+	tn_shared_slab_options options = with_source(books);
+	options.magazine_slots = 16;
+	shared_slab_owner s = make_shared_slab(16 * kib, 0, options);
 	size_t own = books.held_bytes();
-	give(s.get(), take(s.get(), 300));
-	in_thread([&] { tn_shared_slab_trim(s.get()); });
-	EXPECT_GT(books.held_bytes(), own) << "this thread's magazines are its own";
-	// The slow path is met when the loaded magazine is empty; the other one then goes to the depot.
-	std::vector<void *> slots = take(s.get(), 600);
-	in_thread([&] { tn_shared_slab_trim(s.get()); });
-	give(s.get(), slots);
+	auto trim_elsewhere = [&] { in_thread([&] { tn_shared_slab_trim(s.get()); }); };
+	std::vector<void *> slots = take(s.get(), 33);
+	void *last = slots.back();
+	slots.pop_back();
 	tn_shared_slab_flush(s.get());
-	in_thread([&] { tn_shared_slab_trim(s.get()); });
+	give(s.get(), slots); // two full magazines
+	trim_elsewhere();
+	EXPECT_GE(stats_of(s.get()).chunk_count, 33u / 3) << "this thread's magazines are its own";
+	tn_shared_slab_free(s.get(), last); // a slow path
+	trim_elsewhere();
+	EXPECT_LE(stats_of(s.get()).chunk_count, 1u) << "it was asked to flush and did not";
+	tn_shared_slab_flush(s.get());
+	trim_elsewhere();
 	EXPECT_EQ(books.held_bytes(), own) << "after its flush, any thread can give it back";
 }
 
