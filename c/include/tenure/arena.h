@@ -129,6 +129,25 @@ TN_API void tn_arena_deinit(tn_arena *a) TN_SYMBOL(tn_arena_deinit);
 TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
 	TN_SYMBOL(tn_arena_alloc_slow);
 
+/* Not API: the bump itself; false when it takes more than that. */
+TN_INLINE bool tn_arena_bump(tn_arena *a, size_t size, size_t align, void **block) {
+	align = align == 0 ? 16 : align;
+	/* A block takes at least 16 bytes: then the cursor tells whether it is the last one, whichever of
+	 * the two roundings it had (arena.c, I2). */
+	size_t needed = size < 9 ? 9 : size;
+	size_t grain = align < 16 ? 7 : 15;
+	char *p = a->cursor;
+	/* One test for a cursor out of alignment and for an alignment that is no power of two. */
+	size_t skew = ((uintptr_t)p | align) & (align - 1);
+	bool checked = tn_hook_checked() || align > TN_ALIGN_MAX;
+	if (TN_UNLIKELY(checked || skew != 0 || needed > (size_t)(a->limit - p)))
+		return false;
+	/* Cannot wrap or pass the limit: with p on the grain, limit - p is a multiple of it. */
+	a->cursor = p + ((needed + grain) & ~grain);
+	*block = p;
+	return true;
+}
+
 /* Allocates `size` bytes.
  *
  * size     bytes; 0 is valid and yields a unique pointer; 9 and less occupy 16, more are rounded up to
@@ -141,20 +160,8 @@ TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
  * cost     a bump: about ten instructions inlined; the slow path takes a chunk
  * cites    Hanson 1990, "Fast allocation and deallocation of memory based on object lifetimes" */
 TN_INLINE void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
-	align = align == 0 ? 16 : align;
-	/* A block takes at least 16 bytes: then the cursor tells whether it is the last one, whichever of
-	 * the two roundings it had (arena.c, I2). */
-	size_t needed = size < 9 ? 9 : size;
-	size_t grain = align < 16 ? 7 : 15;
-	char *p = a->cursor;
-	/* One test for a cursor out of alignment and for an alignment that is no power of two. */
-	size_t skew = ((uintptr_t)p | align) & (align - 1);
-	bool checked = tn_hook_checked() || align > TN_ALIGN_MAX;
-	if (TN_UNLIKELY(checked || skew != 0 || needed > (size_t)(a->limit - p)))
-		return tn_arena_alloc_slow(a, size, align);
-	/* Cannot wrap or pass the limit: with p on the grain, limit - p is a multiple of it. */
-	a->cursor = p + ((needed + grain) & ~grain);
-	return p;
+	void *p;
+	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p : tn_arena_alloc_slow(a, size, align);
 }
 
 /* Grows or shrinks a block where it is.

@@ -71,6 +71,16 @@ TN_API tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options 
 TN_API void *tn_slab_alloc_slow(tn_slab *s) TN_SYMBOL(tn_slab_alloc_slow);
 TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 
+/* Not API: takes a slot from the loaded magazine; false when it takes more than that. */
+TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
+	uintptr_t top = s->top;
+	if (TN_UNLIKELY(tn_hook_checked() || (top & s->magazine_mask) == 0))
+		return false;
+	*slot = *(void **)top;
+	s->top = top - sizeof(void *);
+	return true;
+}
+
 /* Takes a slot: the one freed last, else a fresh one.
  *
  * returns  uninitialised memory of tn_slab_slot_size bytes (with `init`, as it was built and left)
@@ -78,12 +88,8 @@ TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
  * threads  one at a time
  * cost     a handful of instructions inlined; one call in a magazine's worth is a function call */
 TN_INLINE void *tn_slab_alloc(tn_slab *s) {
-	uintptr_t top = s->top;
-	if (TN_UNLIKELY(tn_hook_checked() || (top & s->magazine_mask) == 0))
-		return tn_slab_alloc_slow(s);
-	void *p = *(void **)top;
-	s->top = top - sizeof(void *);
-	return p;
+	void *p;
+	return TN_LIKELY(tn_slab_pop(s, &p)) ? p : tn_slab_alloc_slow(s);
 }
 
 /* Gives a slot back. Its contents stay as they are in release, are wiped in hardened and poisoned in

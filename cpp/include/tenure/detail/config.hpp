@@ -1,0 +1,110 @@
+/* Not API. What every header of the C++ front end begins with. */
+#ifndef TENURE_DETAIL_CONFIG_HPP
+#define TENURE_DETAIL_CONFIG_HPP
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+
+#include <tenure/base.h>
+#include <tenure/stats.h>
+
+/* The mode and the ABI are part of every name: a template instantiated in two modes is two. */
+#define TN_JOINED_(a, b) a##_##b
+#define TN_JOINED(a, b) TN_JOINED_(a, b)
+#define TN_INLINE_NAMESPACE TN_JOINED(TN_ABI, TN_MODE_NAME)
+
+/* What is returned points into what the function was called on, or was given: compilers that know the
+ * attribute warn where it outlives that. gcc 12 has none. */
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::lifetimebound)
+#define TN_LIFETIMEBOUND [[clang::lifetimebound]]
+#elif __has_cpp_attribute(gnu::lifetimebound)
+#define TN_LIFETIMEBOUND [[gnu::lifetimebound]]
+#elif __has_cpp_attribute(msvc::lifetimebound)
+#define TN_LIFETIMEBOUND [[msvc::lifetimebound]]
+#endif
+#endif
+#if !defined(TN_LIFETIMEBOUND)
+#define TN_LIFETIMEBOUND
+#endif
+
+#if defined(__GNUC__)
+#define TN_FORCED [[gnu::always_inline]] inline
+#define TN_OUTLINED [[gnu::noinline, gnu::cold]]
+#else
+#define TN_FORCED inline
+#define TN_OUTLINED
+#endif
+
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+#define TN_EXCEPTIONS 1
+#else
+#define TN_EXCEPTIONS 0
+#endif
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+/* What a failed call of the C library becomes: std::invalid_argument for the caller's mistake,
+ * std::bad_alloc for lack of memory. Without exceptions the program ends. */
+[[noreturn]] TN_OUTLINED inline void fail() {
+#if TN_EXCEPTIONS
+	if (errno == EINVAL)
+		throw std::invalid_argument("tenure: a size, an alignment or options that cannot be");
+	throw std::bad_alloc();
+#else
+	std::abort();
+#endif
+}
+
+/* A product that no size_t holds. */
+[[noreturn]] TN_OUTLINED inline void fail_length() {
+#if TN_EXCEPTIONS
+	throw std::bad_array_new_length();
+#else
+	std::abort();
+#endif
+}
+
+template <class P> TN_FORCED P *had(P *p) {
+	if (TN_UNLIKELY(p == nullptr))
+		fail();
+	return p;
+}
+
+/* Bytes of `count` objects of T. */
+template <class T> TN_FORCED std::size_t bytes_of(std::size_t count) {
+	if (TN_UNLIKELY(count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)))
+		fail_length();
+	return count * sizeof(T);
+}
+
+/* Undoes something when a scope is left by an exception, that is, unless it was told to keep it. */
+template <class Undo> class guard {
+public:
+	explicit guard(Undo undo) : undo_(undo) {
+	}
+	guard(const guard &) = delete;
+	guard &operator=(const guard &) = delete;
+	~guard() {
+		if (armed_)
+			undo_();
+	}
+	void keep() {
+		armed_ = false;
+	}
+
+private:
+	Undo undo_;
+	bool armed_ = true;
+};
+
+}
+}
+}
+#endif

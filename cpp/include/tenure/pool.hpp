@@ -1,0 +1,202 @@
+/* tenure/pool.hpp: objects that are costly to build and come back used. See pool.h. */
+#ifndef TENURE_POOL_HPP
+#define TENURE_POOL_HPP
+
+#include <tenure/pool.h>
+
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "detail/config.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+
+/* Begin with `pool_options options{};`. The callbacks in it are the pool's own: leave them NULL. */
+using pool_options = tn_pool_options;
+
+/* What a pool does with its objects. Derive from it and hide what should be otherwise; what it keeps is
+ * there for every call. Calls come from any thread, several at a time.
+ *
+ * build    makes an object at `place`; may throw
+ * reset    makes a used one fit for its next user; runs when a lease ends; must not throw
+ * size_of  bytes that an idle object holds beside its own; must not throw */
+template <class T> struct pool_traits {
+	void build(void *place) const {
+		::new (place) T();
+	}
+	void reset(T &) const noexcept {
+	}
+	std::size_t size_of(const T &) const noexcept {
+		return 0;
+	}
+};
+
+/* A pool of T. Every object that it built is destroyed at its end; no lease may outlive it. A moved-from
+ * pool can be destroyed and assigned to.
+ *
+ * threads  any; moving and destroying while no other call is under way */
+template <class T, class Traits = pool_traits<T>> class pool {
+public:
+	/* An object that is out, until the lease ends: then it goes back to the pool. Movable; an empty one
+	 * holds nothing.
+	 *
+	 * threads  one at a time; it may end on any thread */
+	class lease {
+	public:
+		lease() = default;
+		lease(lease &&other) noexcept
+			: from_(other.from_), object_(std::exchange(other.object_, nullptr)) {
+		}
+		lease &operator=(lease &&other) noexcept {
+			lease old(std::move(*this));
+			from_ = other.from_;
+			object_ = std::exchange(other.object_, nullptr);
+			return *this;
+		}
+		~lease() {
+			put();
+		}
+
+		T &operator*() const noexcept {
+			return *object_;
+		}
+		T *operator->() const noexcept {
+			return object_;
+		}
+		T *get() const noexcept {
+			return object_;
+		}
+		explicit operator bool() const noexcept {
+			return object_ != nullptr;
+		}
+
+		/* Gives the object back now. */
+		void put() noexcept {
+			if (object_ != nullptr)
+				tn_pool_put(from_, std::exchange(object_, nullptr));
+		}
+
+	private:
+		friend class pool;
+		lease(tn_pool *from, T *object) : from_(from), object_(object) {
+		}
+
+		tn_pool *from_ = nullptr;
+		T *object_ = nullptr;
+	};
+
+	/* throws  std::invalid_argument for options with callbacks, std::bad_alloc */
+	explicit pool(pool_options options = {}, Traits traits = {})
+		: traits_(std::make_unique<Traits>(std::move(traits))) {
+		if (options.init != nullptr || options.reset != nullptr || options.fini != nullptr ||
+			options.size_of != nullptr) {
+			errno = EINVAL;
+			detail::fail();
+		}
+		options.init = build;
+		options.reset = resets ? reset : nullptr;
+		options.fini = [](void *object, void *) { std::destroy_at(static_cast<T *>(object)); };
+		options.size_of = weighs ? size_of : nullptr;
+		options.ctx = traits_.get();
+		pool_ = detail::had(tn_pool_create(sizeof(T), alignof(T), &options));
+	}
+	explicit pool(const char *name, Traits traits = {}) : pool(named(name), std::move(traits)) {
+	}
+	pool(pool &&other) noexcept
+		: traits_(std::move(other.traits_)), pool_(std::exchange(other.pool_, nullptr)) {
+	}
+	pool &operator=(pool &&other) noexcept {
+		pool old(std::move(*this));
+		std::swap(traits_, other.traits_);
+		std::swap(pool_, other.pool_);
+		return *this;
+	}
+	~pool() {
+		tn_pool_destroy(pool_);
+	}
+
+	/* Takes an object, an idle one before a new one.
+	 *
+	 * throws  std::bad_alloc, and what `build` throws; nothing is lost then
+	 * cost    that of tn_pool_get */
+	[[nodiscard]] lease get() TN_LIFETIMEBOUND {
+		void *object = tn_pool_get(pool_);
+		if (TN_UNLIKELY(object == nullptr))
+			fail();
+		return lease(pool_, static_cast<T *>(object));
+	}
+
+	/* Gives this thread's idle objects to the others. */
+	void flush() noexcept {
+		tn_pool_flush(pool_);
+	}
+
+	/* Destroys what is idle; returns bytes given back. */
+	std::size_t trim() noexcept {
+		return tn_pool_trim(pool_);
+	}
+
+	tn_stats stats() const noexcept {
+		tn_stats now;
+		tn_pool_stats(pool_, &now);
+		return now;
+	}
+
+private:
+	using plain = pool_traits<T>;
+	/* What the traits do not change costs no call. */
+	static constexpr bool resets = !std::is_same_v<decltype(&Traits::reset), decltype(&plain::reset)>;
+	static constexpr bool weighs =
+		!std::is_same_v<decltype(&Traits::size_of), decltype(&plain::size_of)>;
+
+	static pool_options named(const char *name) noexcept {
+		pool_options options{};
+		options.name = name;
+		return options;
+	}
+
+	/* An exception must not pass through the C library: it waits here. */
+	static std::exception_ptr &pending() {
+		static thread_local std::exception_ptr thrown;
+		return thrown;
+	}
+
+	static bool build(void *place, void *traits) {
+#if TN_EXCEPTIONS
+		try {
+			static_cast<Traits *>(traits)->build(place);
+			return true;
+		} catch (...) {
+			pending() = std::current_exception();
+			return false;
+		}
+#else
+		static_cast<Traits *>(traits)->build(place);
+		return true;
+#endif
+	}
+	static void reset(void *object, void *traits) {
+		static_cast<Traits *>(traits)->reset(*static_cast<T *>(object));
+	}
+	static std::size_t size_of(const void *object, void *traits) {
+		return static_cast<Traits *>(traits)->size_of(*static_cast<const T *>(object));
+	}
+
+	[[noreturn]] TN_OUTLINED static void fail() {
+#if TN_EXCEPTIONS
+		if (std::exception_ptr thrown = std::exchange(pending(), nullptr))
+			std::rethrow_exception(thrown);
+#endif
+		detail::fail();
+	}
+
+	std::unique_ptr<Traits> traits_;
+	tn_pool *pool_ = nullptr;
+};
+
+}
+}
+#endif

@@ -1,0 +1,255 @@
+// What every test of a memory resource needs: an upstream that keeps books, and what is known about each
+// resource under test.
+#ifndef TENURE_TESTS_RESOURCES_H
+#define TENURE_TESTS_RESOURCES_H
+
+#include "crowd.h"
+
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <memory_resource>
+#include <new>
+#include <optional>
+#include <type_traits>
+
+// Thrown by an upstream that has an exception of its own.
+struct out_of_stock {
+	int code;
+};
+
+// An upstream that keeps books on itself, checks that what comes back is what it gave, and throws when
+// told to. Its blocks have no more alignment than was asked for.
+class recorder final : public std::pmr::memory_resource {
+  public:
+	struct request {
+		size_t bytes, align;
+	};
+	static constexpr size_t always = SIZE_MAX;
+
+	recorder() = default;
+	~recorder() override {
+		EXPECT_EQ(held_.size(), 0u) << "blocks never given back";
+		EXPECT_EQ(wrong_, 0u) << "blocks given back that were not held, or not so";
+		for (auto &block : held_)
+			std::free(block.second.base);
+	}
+
+	const std::vector<request> &requests() const {
+		return requests_;
+	}
+	size_t held_count() const {
+		return held_.size();
+	}
+	size_t held_bytes() const {
+		return held_bytes_;
+	}
+	size_t given_back() const {
+		return given_back_;
+	}
+	size_t wrong() const {
+		return wrong_;
+	}
+	size_t failures() const {
+		return failures_;
+	}
+
+	// Request number `first` (from 1, counted from now) and the next count-1 fail: with bad_alloc, or
+	// with out_of_stock{code} where there is a code.
+	void fail(size_t first, size_t count, int code = 0) {
+		fail_from_ = requests_.size() + first;
+		fail_count_ = count;
+		code_ = code;
+	}
+	void heal() {
+		fail_count_ = 0;
+	}
+
+	bool holds(const void *p, size_t bytes) const {
+		auto next = held_.upper_bound(address(p));
+		if (next == held_.begin())
+			return false;
+		auto block = std::prev(next);
+		size_t offset = address(p) - block->first;
+		return offset <= block->second.bytes && bytes <= block->second.bytes - offset;
+	}
+
+  private:
+	struct block {
+		void *base;
+		size_t bytes, align;
+	};
+
+	void *do_allocate(size_t bytes, size_t align) override {
+		std::lock_guard<std::mutex> hold(lock_);
+		requests_.push_back({bytes, align});
+		wrong_ += align == 0 || (align & (align - 1)) != 0;
+		size_t number = requests_.size();
+		if (number >= fail_from_ && number - fail_from_ < fail_count_)
+			refuse();
+		void *base = nullptr;
+		if (bytes > PTRDIFF_MAX || posix_memalign(&base, align < 8 ? 16 : 2 * align, bytes + align) != 0)
+			throw std::bad_alloc();
+		char *p = static_cast<char *>(base) + align;
+		// Whoever counts on zeroed memory is found out.
+		std::memset(p, 0xa5, bytes);
+		held_[address(p)] = {base, bytes, align};
+		held_bytes_ += bytes;
+		return p;
+	}
+
+	void do_deallocate(void *p, size_t bytes, size_t align) override {
+		std::lock_guard<std::mutex> hold(lock_);
+		auto found = held_.find(address(p));
+		if (found == held_.end() || found->second.bytes != bytes || found->second.align != align) {
+			wrong_++;
+			return;
+		}
+		std::memset(p, 0xdd, bytes);
+		held_bytes_ -= bytes;
+		given_back_++;
+		std::free(found->second.base);
+		held_.erase(found);
+	}
+
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+		return this == &other;
+	}
+
+	[[noreturn]] void refuse() {
+		failures_++;
+		if (code_ != 0)
+			throw out_of_stock{code_};
+		throw std::bad_alloc();
+	}
+
+	std::mutex lock_;
+	std::map<uintptr_t, block> held_;
+	std::vector<request> requests_;
+	size_t held_bytes_ = 0, given_back_ = 0, wrong_ = 0, failures_ = 0;
+	size_t fail_from_ = 0, fail_count_ = 0;
+	int code_ = 0;
+};
+
+// ---- the resources under test ----
+
+template <typename R> struct facts;
+
+template <> struct facts<std::pmr::monotonic_buffer_resource> {
+	static constexpr const char *name = "std_monotonic";
+	static constexpr bool ours = false;
+	// Where its buffers stop growing.
+	static constexpr size_t largest_buffer = SIZE_MAX;
+};
+
+template <> struct facts<std::pmr::unsynchronized_pool_resource> {
+	static constexpr const char *name = "std_unsynchronized_pool";
+	static constexpr bool ours = false;
+};
+
+template <> struct facts<std::pmr::synchronized_pool_resource> {
+	static constexpr const char *name = "std_synchronized_pool";
+	static constexpr bool ours = false;
+};
+
+struct name_of {
+	template <typename R> static std::string GetName(int) {
+		return facts<R>::name;
+	}
+};
+
+using monotonic_resources = testing::Types<std::pmr::monotonic_buffer_resource>;
+using pool_resources =
+	testing::Types<std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource>;
+using shared_resources = testing::Types<std::pmr::synchronized_pool_resource>;
+using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
+	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource>;
+
+// Where a peer does not do what the clause says, which shows that the test can tell.
+struct shortcoming {
+	const char *resource, *test, *reason;
+};
+constexpr std::array<shortcoming, 1> shortcomings = {{
+	{"", "", ""},
+}};
+
+template <typename R> class resource_test : public testing::Test {
+  protected:
+	void SetUp() override {
+		const char *test = testing::UnitTest::GetInstance()->current_test_info()->name();
+		for (const shortcoming &s : shortcomings)
+			if (s.resource == std::string_view(facts<R>::name) && s.test == std::string_view(test))
+				GTEST_SKIP() << s.reason;
+	}
+};
+
+#define RESOURCE_SUITE(suite, resources)                                                               \
+	template <typename R> class suite : public resource_test<R> {};                                    \
+	TYPED_TEST_SUITE(suite, resources, name_of)
+
+// ---- blocks ----
+
+struct held_block {
+	void *p;
+	size_t bytes, align;
+	uint64_t seed;
+
+	bool intact() const {
+		return filled(p, bytes, seed);
+	}
+};
+
+// Blocks of a resource, each full of a pattern of its own.
+class block_list {
+  public:
+	explicit block_list(std::pmr::memory_resource &from) : from_(from) {
+	}
+	// Throws what allocate throws, and then holds what it held.
+	const held_block &take(size_t bytes, size_t align = alignof(std::max_align_t)) {
+		void *p = from_.allocate(bytes, align);
+		EXPECT_NE(p, nullptr);
+		EXPECT_TRUE(aligned_to(p, align)) << bytes << " bytes at " << align;
+		fill(p, bytes, ++seed_);
+		blocks_.push_back({p, bytes, align, seed_});
+		return blocks_.back();
+	}
+	void give(size_t i) {
+		held_block gone = blocks_[i];
+		EXPECT_TRUE(gone.intact()) << gone.bytes << " bytes at " << gone.align;
+		blocks_[i] = blocks_.back();
+		blocks_.pop_back();
+		from_.deallocate(gone.p, gone.bytes, gone.align);
+	}
+	void give_all() {
+		while (!blocks_.empty())
+			give(blocks_.size() - 1);
+	}
+	// The resource has taken them back itself.
+	void forget() {
+		blocks_.clear();
+	}
+	size_t count() const {
+		return blocks_.size();
+	}
+	bool all_intact() const {
+		for (const held_block &b : blocks_)
+			if (!b.intact())
+				return false;
+		return true;
+	}
+
+  private:
+	std::pmr::memory_resource &from_;
+	std::vector<held_block> blocks_;
+	uint64_t seed_ = 0;
+};
+
+// Sizes from a byte to several pages at alignments up to `align_max`, most of them small.
+inline held_block random_request(dice &random, size_t align_max) {
+	size_t align = 1;
+	while (align < align_max && !random.one_in(3))
+		align *= 2;
+	return {nullptr, random.below(random.one_in(20) ? 40000 : 400), align, 0};
+}
+
+#endif
