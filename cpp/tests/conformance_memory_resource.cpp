@@ -294,12 +294,15 @@ TYPED_TEST(mem_res_global, new_delete_resource_serves_as_upstream) {
 	EXPECT_TRUE(blocks.all_intact());
 }
 
+// The constructor of a pool resource may ask upstream already, as it is unspecified when it does.
 TYPED_TEST(mem_res_global, null_memory_resource_as_upstream_has_nothing) {
-	TypeParam r(std::pmr::null_memory_resource());
-	EXPECT_THROW((void)r.allocate(1), std::bad_alloc);
-	EXPECT_THROW((void)r.allocate(mib), std::bad_alloc);
-	EXPECT_NO_THROW(r.release());
-	EXPECT_FALSE(r == *std::pmr::null_memory_resource());
+	for (size_t bytes : {size_t{1}, mib}) {
+		auto use = [bytes] {
+			TypeParam r(std::pmr::null_memory_resource());
+			return r.allocate(bytes);
+		};
+		EXPECT_THROW((void)use(), std::bad_alloc);
+	}
 }
 
 TYPED_TEST(mem_res_global, set_default_resource_makes_it_everybodys) {

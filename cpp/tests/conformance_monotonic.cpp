@@ -1,6 +1,9 @@
 // [mem.res.monotonic.buffer]: a suite is named after its clause, a test after what the clause says.
 #include "resources.h"
 
+#include <algorithm>
+#include <set>
+
 namespace {
 
 // How often upstream is asked for `total` bytes in blocks of `bytes`.

@@ -5,7 +5,6 @@
 
 #include "crowd.h"
 
-#include <array>
 #include <cstddef>
 #include <exception>
 #include <memory_resource>
@@ -137,19 +136,40 @@ template <typename R> struct facts;
 
 template <> struct facts<std::pmr::monotonic_buffer_resource> {
 	static constexpr const char *name = "std_monotonic";
-	static constexpr bool ours = false;
+	static constexpr bool aligns = true;
 	// Where its buffers stop growing.
 	static constexpr size_t largest_buffer = SIZE_MAX;
+	// How many blocks of 16 bytes a buffer of so many bytes holds at least.
+	static constexpr size_t blocks_of_16_in(size_t bytes) {
+		return bytes / 16;
+	}
 };
 
-template <> struct facts<std::pmr::unsynchronized_pool_resource> {
+struct facts_of_std_pools {
+	// See shortcomings.
+	static constexpr bool aligns = false;
+	// What a block may take of upstream's memory when there are many.
+	static constexpr size_t room_for(size_t bytes) {
+		return 4 * bytes;
+	}
+	// How many blocks that were given back may be waiting to be handed out again.
+	static constexpr size_t kept_aside(size_t) {
+		return 0;
+	}
+	static constexpr size_t requests_for_10000_of_32 = 30;
+	static constexpr size_t chunk_after_5000_of_64 = 2000 * 64;
+	// A request for less is always allowed.
+	static constexpr size_t least_chunk = 4 * kib;
+	// The most that a dozen small blocks make it hold.
+	static constexpr size_t room_for_few = 64 * kib;
+};
+
+template <> struct facts<std::pmr::unsynchronized_pool_resource> : facts_of_std_pools {
 	static constexpr const char *name = "std_unsynchronized_pool";
-	static constexpr bool ours = false;
 };
 
-template <> struct facts<std::pmr::synchronized_pool_resource> {
+template <> struct facts<std::pmr::synchronized_pool_resource> : facts_of_std_pools {
 	static constexpr const char *name = "std_synchronized_pool";
-	static constexpr bool ours = false;
 };
 
 struct name_of {
@@ -169,9 +189,17 @@ using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
 struct shortcoming {
 	const char *resource, *test, *reason;
 };
-constexpr std::array<shortcoming, 1> shortcomings = {{
-	{"", "", ""},
-}};
+constexpr const char *blocks_out_of_alignment =
+	"blocks of a pool lie at multiples of their size, whatever the alignment (gcc 12)";
+constexpr const char *lost_after_an_exception = "crashes in the request after one that upstream refused (gcc 12)";
+constexpr shortcoming shortcomings[] = {
+	{"std_unsynchronized_pool", "allocate_has_the_size_and_the_alignment", blocks_out_of_alignment},
+	{"std_synchronized_pool", "allocate_has_the_size_and_the_alignment", blocks_out_of_alignment},
+	{"std_unsynchronized_pool", "allocate_aligns_for_any_type_when_not_told", blocks_out_of_alignment},
+	{"std_synchronized_pool", "allocate_aligns_for_any_type_when_not_told", blocks_out_of_alignment},
+	{"std_unsynchronized_pool", "do_allocate_that_throws_changes_nothing", lost_after_an_exception},
+	{"std_synchronized_pool", "do_allocate_that_throws_changes_nothing", lost_after_an_exception},
+};
 
 template <typename R> class resource_test : public testing::Test {
   protected:
@@ -200,15 +228,15 @@ struct held_block {
 };
 
 // Blocks of a resource, each full of a pattern of its own.
-class block_list {
+template <typename R> class block_list {
   public:
-	explicit block_list(std::pmr::memory_resource &from) : from_(from) {
+	explicit block_list(R &from) : from_(from) {
 	}
 	// Throws what allocate throws, and then holds what it held.
 	const held_block &take(size_t bytes, size_t align = alignof(std::max_align_t)) {
 		void *p = from_.allocate(bytes, align);
 		EXPECT_NE(p, nullptr);
-		EXPECT_TRUE(aligned_to(p, align)) << bytes << " bytes at " << align;
+		EXPECT_TRUE(aligned_to(p, align) || !facts<R>::aligns) << bytes << " bytes at " << align;
 		fill(p, bytes, ++seed_);
 		blocks_.push_back({p, bytes, align, seed_});
 		return blocks_.back();
@@ -239,7 +267,7 @@ class block_list {
 	}
 
   private:
-	std::pmr::memory_resource &from_;
+	R &from_;
 	std::vector<held_block> blocks_;
 	uint64_t seed_ = 0;
 };

@@ -83,6 +83,13 @@ TN_API void *tn_shared_slab_local_alloc_slow(tn_local *l) TN_SYMBOL(tn_shared_sl
 TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
 	TN_SYMBOL(tn_shared_slab_local_free_slow);
 
+/* Not API: takes a slot from the magazine of the shared slab that is near; false when it takes more
+ * than that. */
+TN_INLINE bool tn_shared_slab_pop(tn_shared_slab *s, void **slot) {
+	return TN_LIKELY(!tn_hook_checked() && tn_near_slab.key == s->key) &&
+		TN_LIKELY((*slot = tn_top_pop(&tn_near_slab.top)) != NULL);
+}
+
 /* Takes a slot: the one that this thread freed last, else one that others freed, else a fresh one.
  *
  * returns  uninitialised memory of tn_shared_slab_slot_size bytes (with `init`, as it was built and
@@ -94,10 +101,7 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
  *          function call, or the handle. */
 TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
 	void *p;
-	if (TN_UNLIKELY(tn_hook_checked() || tn_near_slab.key != s->key ||
-			(p = tn_top_pop(&tn_near_slab.top)) == NULL))
-		return tn_shared_slab_alloc_slow(s);
-	return p;
+	return TN_LIKELY(tn_shared_slab_pop(s, &p)) ? p : tn_shared_slab_alloc_slow(s);
 }
 
 /* Gives a slot back, whichever thread allocated it. Its contents stay as they are in release, are wiped

@@ -19,8 +19,18 @@ struct shared_slab_calls {
 	using handle = tn_shared_slab;
 	using options = tn_shared_slab_options;
 
+	static constexpr const char *resource_name = "shared_slab_resource";
+
+	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
+	TN_FORCED static bool pop(tn_shared_slab *s, void **slot) noexcept {
+		return tn_shared_slab_pop(s, slot);
+	}
+	TN_FORCED static void *slow(tn_shared_slab *s) noexcept {
+		return tn_shared_slab_alloc_slow(s);
+	}
 	TN_FORCED static void *alloc(tn_shared_slab *s) {
-		return had(tn_shared_slab_alloc(s));
+		void *p;
+		return TN_LIKELY(pop(s, &p)) ? p : had(slow(s));
 	}
 	TN_FORCED static void free(tn_shared_slab *s, void *p) noexcept {
 		tn_shared_slab_free(s, p);

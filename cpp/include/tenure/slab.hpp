@@ -18,9 +18,18 @@ struct slab_calls {
 	using handle = tn_slab;
 	using options = tn_slab_options;
 
+	static constexpr const char *resource_name = "slab_resource";
+
+	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
+	TN_FORCED static bool pop(tn_slab *s, void **slot) noexcept {
+		return tn_slab_pop(s, slot);
+	}
+	TN_FORCED static void *slow(tn_slab *s) noexcept {
+		return tn_slab_alloc_slow(s);
+	}
 	TN_FORCED static void *alloc(tn_slab *s) {
 		void *p;
-		return TN_LIKELY(tn_slab_pop(s, &p)) ? p : had(tn_slab_alloc_slow(s));
+		return TN_LIKELY(pop(s, &p)) ? p : had(slow(s));
 	}
 	TN_FORCED static void free(tn_slab *s, void *p) noexcept {
 		tn_slab_free(s, p);

@@ -1,0 +1,172 @@
+/* tenure/arena_resource.hpp: a std::pmr::memory_resource over an arena, in place of
+ * std::pmr::monotonic_buffer_resource. */
+#ifndef TENURE_ARENA_RESOURCE_HPP
+#define TENURE_ARENA_RESOURCE_HPP
+
+#include "arena.hpp"
+#include "detail/outstanding.hpp"
+#include "detail/upstream.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+
+/* Hands out memory by moving a cursor; `deallocate` does nothing; `release`, `reset` and the end take
+ * all of it back. Containers may be alive at that time if nobody touches them again: the idiom that
+ * skips their destructors. Debug then says how much was outstanding at the end.
+ *
+ * Chunks come from the buffer, then from `upstream` (Tenure's page layer where none is named), and
+ * double up to 2 MiB. A block over a quarter of the next chunk is asked for by itself.
+ *
+ * threads  one at a time */
+class arena_resource final : public std::pmr::memory_resource {
+public:
+	/* Names and roles as in std::pmr::monotonic_buffer_resource; sizes are bytes.
+	 *
+	 * throws  std::invalid_argument for options that cannot be met */
+	arena_resource() : arena_resource(arena_options{}) {
+	}
+	explicit arena_resource(std::pmr::memory_resource *upstream)
+		: arena_resource(sized(0), upstream) {
+	}
+	explicit arena_resource(std::size_t initial_size) : arena_resource(sized(initial_size)) {
+	}
+	arena_resource(std::size_t initial_size, std::pmr::memory_resource *upstream)
+		: arena_resource(sized(initial_size), upstream) {
+	}
+	arena_resource(void *buffer TN_LIFETIMEBOUND, std::size_t size)
+		: arena_resource(buffered(buffer, size)) {
+	}
+	arena_resource(void *buffer TN_LIFETIMEBOUND, std::size_t size, std::pmr::memory_resource *upstream)
+		: arena_resource(buffered(buffer, size), upstream) {
+	}
+	explicit arena_resource(const arena_options &options) : options_(options), arena_(&own_) {
+		begin();
+	}
+	/* In an arena that is there already: what it holds ends when that is reset, or here by release. */
+	explicit arena_resource(arena &a TN_LIFETIMEBOUND) : arena_(a.get()), borrowed_(&a) {
+	}
+	arena_resource(const arena_resource &) = delete;
+	arena_resource &operator=(const arena_resource &) = delete;
+
+	~arena_resource() override {
+		outstanding_.report("arena_resource");
+		if (borrowed_ == nullptr)
+			tn_arena_deinit(arena_);
+	}
+
+	/* Gives everything back to where it came from and begins again, with the buffer. */
+	void release() noexcept {
+		outstanding_ = {};
+		if (borrowed_ != nullptr) {
+			borrowed_->reset();
+			borrowed_->trim();
+			return;
+		}
+		tn_arena_deinit(arena_);
+		tn_arena_init(arena_, &options_);
+	}
+
+	/* Forgets every block and keeps warm memory: the next cycle asks nobody for any. */
+	void reset() noexcept {
+		outstanding_ = {};
+		if (borrowed_ != nullptr)
+			borrowed_->reset();
+		else
+			tn_arena_reset(arena_);
+	}
+
+	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX.
+	 *
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
+	[[nodiscard]] TN_FORCED void *alloc(std::size_t bytes,
+		std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+		outstanding_.add(bytes);
+		void *p;
+		if (TN_LIKELY(tn_arena_bump(arena_, bytes, align, &p)))
+			return p;
+		return rare(tn_arena_alloc_slow(arena_, bytes, align), bytes);
+	}
+	TN_FORCED void free(
+		void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
+		outstanding_.remove(bytes);
+	}
+
+	/* What was named; nullptr stands for Tenure's page layer. */
+	std::pmr::memory_resource *upstream_resource() const noexcept {
+		return upstream_;
+	}
+
+	tn_stats stats() const noexcept {
+		tn_stats now;
+		tn_arena_stats(arena_, &now);
+		return now;
+	}
+
+private:
+	static arena_options sized(std::size_t initial_size) noexcept {
+		arena_options options{};
+		options.chunk_bytes = initial_size;
+		return options;
+	}
+	static arena_options buffered(void *buffer, std::size_t size) noexcept {
+		arena_options options{};
+		options.buffer = size == 0 ? nullptr : buffer;
+		options.buffer_bytes = buffer == nullptr ? 0 : size;
+		return options;
+	}
+
+	arena_resource(const arena_options &options, std::pmr::memory_resource *upstream)
+		: options_(options), arena_(&own_), upstream_(upstream) {
+		if (upstream != nullptr)
+			options_.source = &source_;
+		begin();
+	}
+
+	void begin() {
+		if (options_.name == nullptr)
+			options_.name = "arena_resource";
+		if (!tn_arena_init(&own_, &options_))
+			detail::fail();
+	}
+
+	/* An arena asks for chunks at one alignment only. */
+	static constexpr std::size_t chunk_align = 16;
+
+	static void *acquire(void *self, std::size_t size, std::size_t) {
+		return detail::allocate_from(static_cast<arena_resource *>(self)->upstream_, size, chunk_align);
+	}
+	static void give_back(void *self, void *p, std::size_t size) {
+		static_cast<arena_resource *>(self)->upstream_->deallocate(p, size, chunk_align);
+	}
+
+	TN_FORCED void *rare(void *p, std::size_t bytes) {
+		if (TN_UNLIKELY(p == nullptr)) {
+			outstanding_.remove(bytes);
+			detail::fail_upstream();
+		}
+		return p;
+	}
+
+	void *do_allocate(std::size_t bytes, std::size_t align) override {
+		return alloc(bytes, align);
+	}
+	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
+		free(p, bytes, align);
+	}
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+		return this == &other;
+	}
+
+	arena_options options_{};
+	tn_source source_{acquire, give_back, this};
+	tn_arena own_;
+	tn_arena *arena_;
+	arena *borrowed_ = nullptr;
+	std::pmr::memory_resource *upstream_ = nullptr;
+	detail::outstanding outstanding_;
+};
+
+}
+}
+#endif

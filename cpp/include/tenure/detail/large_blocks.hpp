@@ -1,0 +1,100 @@
+/* Not API. Blocks that no slab holds, each from upstream by itself, and all of them found again. */
+#ifndef TENURE_DETAIL_LARGE_BLOCKS_HPP
+#define TENURE_DETAIL_LARGE_BLOCKS_HPP
+
+#include "upstream.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+/* A doubly linked list of blocks, whose links stand before them: a block goes back in O(1).
+ *
+ * threads  any */
+class large_blocks {
+public:
+	explicit large_blocks(memory_resource *upstream) noexcept : upstream_(upstream) {
+	}
+	large_blocks(const large_blocks &) = delete;
+	large_blocks &operator=(const large_blocks &) = delete;
+	~large_blocks() {
+		clear();
+	}
+
+	/* nullptr with errno, or with what upstream threw. */
+	void *alloc(std::size_t bytes, std::size_t align) noexcept {
+		std::size_t lead = lead_of(align);
+		if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - lead) {
+			errno = ENOMEM;
+			return nullptr;
+		}
+		lock::held inside(lock_);
+		void *base = allocate_from(upstream_, lead + bytes, align_of(align));
+		if (base == nullptr)
+			return nullptr;
+		char *p = static_cast<char *>(base) + lead;
+		head *h = ::new (p - sizeof(head)) head{first_, nullptr, bytes, align};
+		if (first_ != nullptr)
+			first_->previous = h;
+		first_ = h;
+		count_++;
+		bytes_ += bytes;
+		return p;
+	}
+
+	void free(void *p, std::size_t bytes, std::size_t align) noexcept {
+		lock::held inside(lock_);
+		auto *h = reinterpret_cast<head *>(static_cast<char *>(p) - sizeof(head));
+		if (h->next != nullptr)
+			h->next->previous = h->previous;
+		(h->previous == nullptr ? first_ : h->previous->next) = h->next;
+		count_--;
+		bytes_ -= bytes;
+		give_back(p, bytes, align);
+	}
+
+	void clear() noexcept {
+		while (first_ != nullptr) {
+			head h = *first_;
+			give_back(first_ + 1, h.bytes, h.align);
+			first_ = h.next;
+		}
+		count_ = bytes_ = 0;
+	}
+
+	void add_to(tn_stats &sum) const noexcept {
+		lock::held inside(lock_);
+		sum.live_count += count_;
+		sum.live_bytes += bytes_;
+		sum.reserved_bytes += bytes_;
+		sum.committed_bytes += bytes_;
+	}
+
+private:
+	struct head {
+		head *next, *previous;
+		std::size_t bytes, align;
+	};
+
+	static std::size_t align_of(std::size_t align) noexcept {
+		return align < alignof(std::max_align_t) ? alignof(std::max_align_t) : align;
+	}
+	static std::size_t lead_of(std::size_t align) noexcept {
+		return align < sizeof(head) ? sizeof(head) : align;
+	}
+
+	void give_back(void *p, std::size_t bytes, std::size_t align) noexcept {
+		std::size_t lead = lead_of(align);
+		upstream_->deallocate(static_cast<char *>(p) - lead, lead + bytes, align_of(align));
+	}
+
+	memory_resource *upstream_;
+	mutable lock lock_;
+	head *first_ = nullptr;
+	std::size_t count_ = 0, bytes_ = 0;
+};
+
+}
+}
+}
+#endif

@@ -1,0 +1,46 @@
+/* Not API. Debug: what a resource has handed out and not got back. Nothing in the other modes. */
+#ifndef TENURE_DETAIL_OUTSTANDING_HPP
+#define TENURE_DETAIL_OUTSTANDING_HPP
+
+#include <cstdio>
+
+#include "config.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+/* The line that debug writes where a resource ends and containers live on. */
+inline void report_outstanding(const char *kind, std::size_t blocks, std::size_t bytes) noexcept {
+	if (blocks != 0)
+		std::fprintf(
+			stderr, "tenure: %s: destroyed with %zu bytes in %zu blocks outstanding\n", kind, bytes, blocks);
+}
+
+class outstanding {
+public:
+	TN_FORCED void add(std::size_t bytes) noexcept {
+		if (TN_MODE == TN_MODE_DEBUG) {
+			blocks_++;
+			bytes_ += bytes;
+		}
+	}
+	TN_FORCED void remove(std::size_t bytes) noexcept {
+		if (TN_MODE == TN_MODE_DEBUG) {
+			blocks_--;
+			bytes_ -= bytes;
+		}
+	}
+	void report(const char *kind) const noexcept {
+		if (TN_MODE == TN_MODE_DEBUG)
+			report_outstanding(kind, blocks_, bytes_);
+	}
+
+private:
+	std::size_t blocks_ = 0, bytes_ = 0;
+};
+
+}
+}
+}
+#endif

@@ -1,0 +1,209 @@
+/* tenure/slab_resource.hpp: std::pmr::memory_resources over slabs: slab_resource in place of
+ * std::pmr::unsynchronized_pool_resource, shared_slab_resource in place of
+ * std::pmr::synchronized_pool_resource. */
+#ifndef TENURE_SLAB_RESOURCE_HPP
+#define TENURE_SLAB_RESOURCE_HPP
+
+#include <algorithm>
+#include <cstdio>
+#include <memory_resource>
+
+#include "detail/large_blocks.hpp"
+#include "detail/outstanding.hpp"
+#include "detail/size_classes.hpp"
+#include "detail/supplier.hpp"
+#include "shared_slab.hpp"
+#include "slab.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+
+/* A slab for each class of sizes up to 8 KiB; larger blocks, and alignments over that, go to the
+ * upstream resource one by one. Memory goes back at `release` and at the end; containers may be alive
+ * then if nobody touches them again. Debug then says how much was outstanding.
+ *
+ * Chunks are cut out of pieces that upstream gives, each twice as large as the one before, up to 4 MiB.
+ * Where no upstream is named they come from Tenure's page layer, and go back to it while the resource
+ * lives, and large blocks come from std::pmr::new_delete_resource().
+ *
+ * Not to be used by name: slab_resource and shared_slab_resource are. */
+template <class Calls> class basic_slab_resource final : public std::pmr::memory_resource {
+public:
+	/* Roles as in std::pmr. `largest_required_pool_block` is rounded up to a class and at most 8 KiB;
+	 * `max_blocks_per_chunk` is met as far as a chunk of a page allows. */
+	basic_slab_resource() : basic_slab_resource(std::pmr::pool_options(), nullptr) {
+	}
+	explicit basic_slab_resource(std::pmr::memory_resource *upstream)
+		: basic_slab_resource(std::pmr::pool_options(), upstream) {
+	}
+	explicit basic_slab_resource(
+		const std::pmr::pool_options &options, std::pmr::memory_resource *upstream = nullptr)
+		: upstream_(upstream), supplier_(upstream), source_(supplier_.as_source()),
+		  large_(upstream == nullptr ? std::pmr::new_delete_resource() : upstream),
+		  options_(effective(options)),
+		  classes_used_(detail::class_of(options_.largest_required_pool_block, 1) + 1) {
+	}
+	basic_slab_resource(const basic_slab_resource &) = delete;
+	basic_slab_resource &operator=(const basic_slab_resource &) = delete;
+
+	~basic_slab_resource() override {
+		if (TN_MODE == TN_MODE_DEBUG) {
+			tn_stats now = stats();
+			detail::report_outstanding(Calls::resource_name, now.live_count, now.live_bytes);
+		}
+		release();
+	}
+
+	/* Gives everything back, what is handed out as well.
+	 *
+	 * threads  one at a time, when no other call is under way */
+	void release() noexcept {
+		classes_.clear();
+		supplier_.give_back();
+		large_.clear();
+	}
+
+	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX; free takes both as alloc did.
+	 *
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
+	[[nodiscard]] TN_FORCED void *alloc(std::size_t bytes,
+		std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+		std::size_t index = (bytes - 1) / detail::fine_step;
+		void *p;
+		if (TN_LIKELY(index < detail::fine_count && detail::is_plain(align))) {
+			typename Calls::handle *s = classes_.find(index);
+			if (TN_LIKELY(s != nullptr))
+				return TN_LIKELY(Calls::pop(s, &p)) ? p : detail::had_upstream(Calls::slow(s));
+		}
+		return alloc_rare(bytes, align);
+	}
+	TN_FORCED void free(
+		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
+		std::size_t index = (bytes - 1) / detail::fine_step;
+		if (TN_LIKELY(index < detail::fine_count && align <= detail::fine_step)) {
+			typename Calls::handle *s = classes_.find(index);
+			if (TN_LIKELY(s != nullptr)) {
+				Calls::free(s, p);
+				return;
+			}
+		}
+		free_rare(p, bytes, align);
+	}
+
+	std::pmr::pool_options options() const noexcept {
+		return options_;
+	}
+
+	/* What was named; nullptr stands for Tenure's page layer. */
+	std::pmr::memory_resource *upstream_resource() const noexcept {
+		return upstream_;
+	}
+
+	/* Of all slabs together, and the large blocks. */
+	tn_stats stats() const noexcept {
+		tn_stats sum{};
+		std::snprintf(sum.name, sizeof sum.name, "%s", Calls::resource_name);
+		classes_.each([&](typename Calls::handle *s) {
+			tn_stats one;
+			Calls::stats(s, &one);
+			sum.live_bytes += one.live_bytes;
+			sum.live_count += one.live_count;
+			sum.cached_bytes += one.cached_bytes;
+			sum.reserved_bytes += one.reserved_bytes;
+			sum.committed_bytes += one.committed_bytes;
+			sum.peak_bytes += one.peak_bytes;
+			sum.chunk_count += one.chunk_count;
+			sum.partial_count += one.partial_count;
+			sum.refills += one.refills;
+		});
+		large_.add_to(sum);
+		return sum;
+	}
+
+	/* Gives back the chunks without a live block, to upstream only at release; in bytes. */
+	std::size_t trim() noexcept {
+		std::size_t bytes = 0;
+		classes_.each([&](typename Calls::handle *s) { bytes += Calls::trim(s); });
+		return bytes;
+	}
+
+private:
+	static std::pmr::pool_options effective(std::pmr::pool_options asked) noexcept {
+		std::size_t largest = asked.largest_required_pool_block;
+		if (largest == 0 || largest > detail::class_bytes_max)
+			largest = detail::class_bytes_max;
+		asked.largest_required_pool_block = detail::class_bytes(detail::class_of(largest, 1));
+		return asked;
+	}
+
+	/* Where a block goes; class_count: to the large ones. */
+	std::size_t class_of(std::size_t bytes, std::size_t align) const noexcept {
+		std::size_t index = detail::class_of(bytes, align);
+		return index < classes_used_ ? index : detail::class_count;
+	}
+
+	typename Calls::options slab_options_of(std::size_t index) const noexcept {
+		typename Calls::options o{};
+		o.name = Calls::resource_name;
+		if (upstream_ != nullptr)
+			o.source = &source_;
+		std::size_t most = options_.max_blocks_per_chunk;
+		if (most != 0 && most < chunk_bytes / detail::class_bytes(index))
+			o.chunk_bytes = std::max<std::size_t>(most * detail::class_bytes(index), 1);
+		return o;
+	}
+
+	TN_OUTLINED void *alloc_rare(std::size_t bytes, std::size_t align) {
+		if ((align & (align - 1)) != 0 || align > TN_ALIGN_MAX) {
+			errno = EINVAL;
+			detail::fail();
+		}
+		std::size_t index = class_of(bytes, align);
+		if (index == detail::class_count)
+			return detail::had_upstream(large_.alloc(bytes, align));
+		typename Calls::handle *s = classes_.find(index);
+		if (s == nullptr)
+			s = detail::had_upstream(classes_.add(index, slab_options_of(index)));
+		void *p;
+		return Calls::pop(s, &p) ? p : detail::had_upstream(Calls::slow(s));
+	}
+
+	TN_OUTLINED void free_rare(void *p, std::size_t bytes, std::size_t align) noexcept {
+		std::size_t index = class_of(bytes, align);
+		if (index == detail::class_count)
+			large_.free(p, bytes, align);
+		else
+			Calls::free(classes_.find(index), p);
+	}
+
+	void *do_allocate(std::size_t bytes, std::size_t align) override {
+		return alloc(bytes, align);
+	}
+	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
+		free(p, bytes, align);
+	}
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+		return this == &other;
+	}
+
+	static constexpr std::size_t chunk_bytes = 65536;
+
+	detail::size_classes<Calls> classes_;
+	std::pmr::memory_resource *upstream_;
+	detail::supplier supplier_;
+	tn_source source_;
+	detail::large_blocks large_;
+	std::pmr::pool_options options_;
+	std::size_t classes_used_; /* up to the largest pool block; the others have no slab */
+};
+
+/* threads  one at a time */
+using slab_resource = basic_slab_resource<detail::slab_calls>;
+
+/* threads  any; release, and the end, when no other call is under way */
+using shared_slab_resource = basic_slab_resource<detail::shared_slab_calls>;
+
+}
+}
+#endif
