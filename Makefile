@@ -8,7 +8,7 @@
 #   make fmt                    repairs what tools/check_style.py can repair
 
 PYTHON ?= /usr/bin/python3
-BENCH ?= arena slab shared
+BENCH ?= arena slab shared cpp
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: demo test check bench fmt

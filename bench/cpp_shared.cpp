@@ -38,6 +38,7 @@ private:
 
 constexpr size_t batch_blocks = 32;
 constexpr size_t batches_under_way = 32;
+constexpr size_t kinds_of_blocks[] = {16, 24, 32, 48, 64, 96, 160, 512};
 
 /* Each thread takes batches of blocks for the next one, and frees those of the one before it, 32
  * batches later; a thread alone is the next one itself. */
@@ -49,7 +50,7 @@ public:
 			rings_.push_back(std::make_unique<ring>(batches_under_way + 1, batch_blocks));
 		std::mt19937 random(1);
 		for (size_t &size : sizes_)
-			size = 16 + random() % 497;
+			size = kinds_of_blocks[random() % std::size(kinds_of_blocks)];
 	}
 	uint64_t run(size_t repeats) override {
 		return this->run_all(repeats, measure::members);
