@@ -55,13 +55,14 @@ check_model() {
 }
 
 # The long form of all that has threads: 100,000 of them, thousands of forks, and each of the programs
-# with random threads in each mode for so many seconds, with other seeds all the time. An hour of it is
-# TENURE_STRESS_SECONDS=1200.
+# with random threads in each mode for so many seconds, with other seeds all the time; and every bad
+# input and every limit of address space. An hour of it is TENURE_STRESS_SECONDS=1200.
 check_stress() {
 	plain || return
 	export TENURE_STRESS_SECONDS=$stress_seconds TENURE_SEED=${TENURE_SEED:-$RANDOM}
 	echo "TENURE_SEED=$TENURE_SEED"
-	ctest --test-dir "$build/test" --output-on-failure -j 2 -R 'stress|_threads|loaded' --timeout 7200
+	ctest --test-dir "$build/test" --output-on-failure -j 2 --timeout 7200 \
+		-R 'stress|_threads|loaded|bad_input|oom'
 }
 
 # Random schedules of every scenario, then every schedule with two switches where these can be counted,

@@ -1,10 +1,8 @@
 // No memory at the n-th call to the source, n = 1, 2, ... until a run is clean: once, and for ever.
-#include "allocators.h"
+#include "crowd.h"
 #include "ledger.h"
-#include "process.h"
 
 #include <algorithm>
-#include <thread>
 
 #include <sys/resource.h>
 
@@ -437,8 +435,9 @@ TEST(oom, page_layer_under_a_limit_of_address_space) {
 	if (sanitized)
 		GTEST_SKIP() << "the sanitizer's own memory fails first";
 	bool refused = false, served = false;
+	const size_t step = stress_seconds() > 0 ? 4 * page : 20 * page;
 	// Room for a large malloc, as the assertions need some themselves.
-	for (size_t left = 256 * kib; left <= 512 * mib; left += left < 4 * mib ? 4 * page : left / 4) {
+	for (size_t left = 256 * kib; left <= 512 * mib; left += left < 4 * mib ? step : left / 4) {
 		int status = in_child([left] { return run_with_address_space(left); }, 30);
 		ASSERT_TRUE(exited_with(status, 10) || exited_with(status, 11))
 			<< left << " bytes: status " << status;
