@@ -1,6 +1,6 @@
-// What the standard says of every memory resource ([mem.res.class], [mem.res.eq]), of polymorphic_allocator
-// over one ([mem.poly.allocator]) and of the global ones ([mem.res.global]). A suite is named after its
-// clause, a test after what the clause says.
+// What the standard says of every memory resource ([mem.res.class], [mem.res.eq]), of
+// polymorphic_allocator over one ([mem.poly.allocator]) and of the global ones ([mem.res.global]). A suite
+// is named after its clause, a test after what the clause says.
 #include "resources.h"
 
 #include <list>
@@ -258,6 +258,119 @@ TYPED_TEST(mem_poly_allocator, containers_of_equal_allocators_swap_and_splice) {
 	EXPECT_EQ(&even.front(), first);
 	odd.splice(odd.end(), even);
 	EXPECT_EQ(odd, (std::pmr::list<int>{2, 4, 1, 3, 5}));
+}
+
+// ---- what Tenure's headers add ----
+
+RESOURCE_SUITE(tenure_resource, our_resources);
+
+// Preconditions in the standard.
+TYPED_TEST(tenure_resource, refuses_an_alignment_that_is_none) {
+	recorder books;
+	TypeParam r(&books);
+	block_list blocks(r);
+	for (size_t bytes : {size_t{0}, size_t{1}, size_t{48}, 2 * kib, mib}) {
+		for (size_t align : {size_t{3}, size_t{24}, page + 1, 2 * TN_ALIGN_MAX, SIZE_MAX})
+			EXPECT_THROW((void)r.allocate(bytes, align), std::invalid_argument) << bytes << " " << align;
+		blocks.take(bytes);
+	}
+	EXPECT_TRUE(blocks.all_intact());
+}
+
+TYPED_TEST(tenure_resource, refuses_a_size_that_cannot_be) {
+	recorder books;
+	TypeParam r(&books);
+	block_list blocks(r);
+	blocks.take(100);
+	// Opaque, so that the compiler does not know better.
+	volatile size_t most = SIZE_MAX, half = PTRDIFF_MAX;
+	for (size_t back = 0; back < 70; back++)
+		for (size_t align : {size_t{1}, size_t{16}, page, size_t{TN_ALIGN_MAX}}) {
+			EXPECT_THROW((void)r.allocate(most - back, align), std::bad_alloc);
+			EXPECT_THROW((void)r.allocate(half - back, align), std::bad_alloc);
+			EXPECT_THROW((void)r.allocate(half + 1 + back, align), std::bad_alloc);
+		}
+	blocks.take(100);
+	EXPECT_TRUE(blocks.all_intact());
+}
+
+TYPED_TEST(tenure_resource, accepts_the_largest_alignment) {
+	recorder books;
+	TypeParam r(&books);
+	block_list blocks(r);
+	for (size_t bytes : {size_t{1}, 5 * kib, mib + 1})
+		blocks.take(bytes, TN_ALIGN_MAX);
+	blocks.give_all();
+}
+
+// What upstream threw is for the request that met it, and for no later one.
+TYPED_TEST(tenure_resource, an_exception_of_upstreams_is_thrown_once) {
+	recorder books;
+	TypeParam r(&books);
+	books.fail(1, 1, 9);
+	EXPECT_THROW((void)r.allocate(100), out_of_stock);
+	EXPECT_THROW((void)r.allocate(100, 3), std::invalid_argument);
+	EXPECT_THROW((void)r.allocate(100, 2 * TN_ALIGN_MAX), std::invalid_argument);
+	std::memset(r.allocate(100), 1, 100);
+	for (int i = 0; i < 1000; i++) {
+		books.fail(1, 1, 9);
+		try {
+			std::memset(r.allocate(4000), 1, 4000);
+		} catch (const out_of_stock &) {
+		}
+		EXPECT_THROW((void)r.allocate(100, 3), std::invalid_argument);
+	}
+}
+
+// No upstream is the page layer, not the default resource; nullptr says so.
+TYPED_TEST(tenure_resource, no_upstream_is_the_page_layer) {
+	TypeParam unnamed, none(nullptr);
+	for (TypeParam *r : {&unnamed, &none}) {
+		EXPECT_EQ(r->upstream_resource(), nullptr);
+		block_list blocks(*r);
+		for (int round = 0; round < 2; round++) {
+			for (size_t i = 0; i < 1000; i++)
+				blocks.take(i * 10, size_t{1} << i % 13);
+			blocks.take(5 * mib);
+			EXPECT_TRUE(blocks.all_intact());
+			EXPECT_GE(r->stats().live_bytes, 9 * mib);
+			r->release();
+			blocks.forget();
+			EXPECT_EQ(r->stats().live_bytes, 0u);
+		}
+	}
+}
+
+TYPED_TEST(tenure_resource, alloc_and_free_are_allocate_and_deallocate) {
+	recorder books;
+	dice random(program_seed());
+	TypeParam r(&books);
+	for (int i = 0; i < 2000; i++) {
+		held_block b = random_request(random, page);
+		b.p = i % 2 == 0 ? r.alloc(b.bytes, b.align) : r.allocate(b.bytes, b.align);
+		EXPECT_TRUE(aligned_to(b.p, b.align));
+		EXPECT_TRUE(books.holds(b.p, b.bytes));
+		fill(b.p, b.bytes, b.seed);
+		if (random.one_in(2))
+			r.free(b.p, b.bytes, b.align);
+		else
+			r.deallocate(b.p, b.bytes, b.align);
+	}
+}
+
+TYPED_TEST(tenure_resource, says_in_debug_what_was_outstanding_at_the_end) {
+	testing::internal::CaptureStderr();
+	{
+		TypeParam silent, loud;
+		silent.deallocate(silent.allocate(100), 100);
+		for (int i = 0; i < 3; i++)
+			std::memset(loud.allocate(32), 1, 32);
+		loud.deallocate(loud.allocate(20000), 20000);
+	}
+	std::string said = testing::internal::GetCapturedStderr();
+	std::string expected = std::string("tenure: ") + facts<TypeParam>::name +
+		": destroyed with 96 bytes in 3 blocks outstanding\n";
+	EXPECT_EQ(said, debug_mode ? expected : "");
 }
 
 // ---- lifetimes ----

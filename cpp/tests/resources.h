@@ -1,9 +1,12 @@
-// What every test of a memory resource needs: an upstream that keeps books, and what is known about each
-// resource under test.
+// What every test of a memory resource needs: an upstream that keeps books, and what is known about
+// each resource under test.
 #ifndef TENURE_TESTS_RESOURCES_H
 #define TENURE_TESTS_RESOURCES_H
 
 #include "crowd.h"
+
+#include <tenure/arena_resource.hpp>
+#include <tenure/slab_resource.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -87,7 +90,8 @@ class recorder final : public std::pmr::memory_resource {
 		if (number >= fail_from_ && number - fail_from_ < fail_count_)
 			refuse();
 		void *base = nullptr;
-		if (bytes > PTRDIFF_MAX || posix_memalign(&base, align < 8 ? 16 : 2 * align, bytes + align) != 0)
+		size_t stricter = align < 8 ? 16 : 2 * align;
+		if (bytes > PTRDIFF_MAX || posix_memalign(&base, stricter, bytes + align) != 0)
 			throw std::bad_alloc();
 		char *p = static_cast<char *>(base) + align;
 		// Whoever counts on zeroed memory is found out.
@@ -146,20 +150,21 @@ template <> struct facts<std::pmr::monotonic_buffer_resource> {
 };
 
 struct facts_of_std_pools {
+	static constexpr bool ours = false;
 	// See shortcomings.
 	static constexpr bool aligns = false;
 	// What a block may take of upstream's memory when there are many.
 	static constexpr size_t room_for(size_t bytes) {
 		return 4 * bytes;
 	}
-	// How many blocks that were given back may be waiting to be handed out again.
-	static constexpr size_t kept_aside(size_t) {
-		return 0;
-	}
+	// How much of what was given back may be waiting before it is handed out again.
+	static constexpr size_t quarantine_bytes = 0;
 	static constexpr size_t requests_for_10000_of_32 = 30;
 	static constexpr size_t chunk_after_5000_of_64 = 2000 * 64;
-	// A request for less is always allowed.
-	static constexpr size_t least_chunk = 4 * kib;
+	// The most that upstream is asked for at once, with that many blocks in a chunk.
+	static constexpr size_t most_in_a_request(size_t blocks, size_t bytes) {
+		return blocks * bytes + 4 * kib;
+	}
 	// The most that a dozen small blocks make it hold.
 	static constexpr size_t room_for_few = 64 * kib;
 };
@@ -172,18 +177,58 @@ template <> struct facts<std::pmr::synchronized_pool_resource> : facts_of_std_po
 	static constexpr const char *name = "std_synchronized_pool";
 };
 
+template <> struct facts<tenure::arena_resource> {
+	static constexpr const char *name = "arena_resource";
+	static constexpr bool aligns = true;
+	static constexpr size_t largest_buffer = 2 * mib;
+	// Debug has a guard and a record with each.
+	static constexpr size_t blocks_of_16_in(size_t bytes) {
+		return bytes / (debug_mode ? 64 : 16);
+	}
+};
+
+struct facts_of_slab_resources {
+	static constexpr bool ours = true;
+	static constexpr bool aligns = true;
+	static constexpr size_t room_for(size_t bytes) {
+		return 5 * (bytes + (debug_mode ? 32 : 0));
+	}
+	// In debug 16 MiB of slots for each slab; their records and the rest of a piece come on top.
+	static constexpr size_t quarantine_bytes = debug_mode ? 32 * mib : 0;
+	static constexpr size_t requests_for_10000_of_32 = 30;
+	static constexpr size_t chunk_after_5000_of_64 = 2000 * 64;
+	// Chunks are cut out of pieces that double, whatever the options say.
+	static constexpr size_t most_in_a_request(size_t, size_t) {
+		return 4 * mib + 4 * kib;
+	}
+	static constexpr size_t room_for_few = 192 * kib + quarantine_bytes;
+};
+
+template <> struct facts<tenure::slab_resource> : facts_of_slab_resources {
+	static constexpr const char *name = "slab_resource";
+};
+
+template <> struct facts<tenure::shared_slab_resource> : facts_of_slab_resources {
+	static constexpr const char *name = "shared_slab_resource";
+};
+
 struct name_of {
 	template <typename R> static std::string GetName(int) {
 		return facts<R>::name;
 	}
 };
 
-using monotonic_resources = testing::Types<std::pmr::monotonic_buffer_resource>;
-using pool_resources =
-	testing::Types<std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource>;
-using shared_resources = testing::Types<std::pmr::synchronized_pool_resource>;
+using monotonic_resources =
+	testing::Types<std::pmr::monotonic_buffer_resource, tenure::arena_resource>;
+using pool_resources = testing::Types<std::pmr::unsynchronized_pool_resource,
+	std::pmr::synchronized_pool_resource, tenure::slab_resource, tenure::shared_slab_resource>;
+using shared_resources =
+	testing::Types<std::pmr::synchronized_pool_resource, tenure::shared_slab_resource>;
+using our_resources =
+	testing::Types<tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
 using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
-	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource>;
+	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource,
+	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
 
 // Where a peer does not do what the clause says, which shows that the test can tell.
 struct shortcoming {
@@ -191,7 +236,8 @@ struct shortcoming {
 };
 constexpr const char *blocks_out_of_alignment =
 	"blocks of a pool lie at multiples of their size, whatever the alignment (gcc 12)";
-constexpr const char *lost_after_an_exception = "crashes in the request after one that upstream refused (gcc 12)";
+constexpr const char *lost_after_an_exception =
+	"crashes in the request after one that upstream refused (gcc 12)";
 constexpr shortcoming shortcomings[] = {
 	{"std_unsynchronized_pool", "allocate_has_the_size_and_the_alignment", blocks_out_of_alignment},
 	{"std_synchronized_pool", "allocate_has_the_size_and_the_alignment", blocks_out_of_alignment},
