@@ -19,7 +19,7 @@ private:
 	double strength_, smell_;
 };
 
-template <class> using from_plain_new = from_malloc;
+template <class> using from_plain_new = plain_source;
 template <class> using from_mimalloc = from_loaded<mimalloc_calls>;
 template <class> using from_jemalloc = from_loaded<jemalloc_calls>;
 

@@ -18,8 +18,8 @@ namespace bench {
 
 constexpr size_t most_orcs = 1000000;
 
-/* The class's new and delete are the program's. */
-class from_malloc {
+/* Has nothing to do, and no operators: by itself, the class's new and delete are the program's. */
+class plain_source {
 public:
 	static void prepare() {
 	}
@@ -58,7 +58,7 @@ private:
 };
 
 /* Made when it is first used, and asked whether it is made at every use. */
-template <class T> class from_book_meyers : public from_malloc {
+template <class T> class from_book_meyers : public plain_source {
 public:
 	static void *operator new(size_t) {
 		return arena().allocate_one();
@@ -78,7 +78,7 @@ private:
 };
 
 /* Made before main. */
-template <class T> class from_book_global : public from_malloc {
+template <class T> class from_book_global : public plain_source {
 public:
 	static void *operator new(size_t) {
 		return arena.allocate_one();
@@ -146,7 +146,7 @@ private:
 template <class T> using boost_pool_of = boost::singleton_pool<T, sizeof(T),
 	boost::default_user_allocator_malloc_free, boost::details::pool::null_mutex>;
 
-template <class T> class from_boost : public from_malloc {
+template <class T> class from_boost : public plain_source {
 public:
 	static void *operator new(size_t) {
 		void *p = (boost_pool_of<T>::malloc)();
