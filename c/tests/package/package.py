@@ -8,7 +8,11 @@ import tempfile
 
 MODES = {"tenure": 0, "hardened": 1, "debug": 2}
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
-LANGUAGES = {"c": ["-std=c11"], "c++": ["-std=c++17"]}
+INCLUDES = ["c/include", "cpp/include"]
+C = [(compiler, language) for compiler in ("gcc", "clang") for language in ("c11", "c++17")]
+CPP = [("gcc", "c++17")]
+# What one of them lacks, all lack; other compilers and modes see them together.
+CPP_TOGETHER = [("gcc", "c++20"), ("clang", "c++17"), ("clang", "c++20")]
 
 
 def run(*command, **options):
@@ -65,27 +69,35 @@ def check_pkg_config(source, build, scratch):
         for link in "shared", "static":
             flags = run("pkg-config", "--cflags", "--libs", *["--static"] * (link == "static"),
                         library_of(mode), env=environment).split()
-            run("cc", *["-static"] * (link == "static"), os.path.join(here, "consumer", "consumer.c"),
-                *flags, "-o", program)
-            expect_mode(mode, program, env={**os.environ, "LD_LIBRARY_PATH": libraries})
-    return "pkg-config: 3 modes, shared and static"
+            for compiler in ["cc", "consumer.c"], ["c++", "-std=c++17", "consumer.cpp"]:
+                run(*compiler, *["-static"] * (link == "static"), *flags, "-o", program,
+                    cwd=os.path.join(here, "consumer"))
+                expect_mode(mode, program, env={**os.environ, "LD_LIBRARY_PATH": libraries})
+    return "pkg-config: C and C++ in 3 modes, shared and static"
 
 
-def headers_in(source):
-    include = os.path.join(source, "c", "include")
-    return sorted(os.path.relpath(os.path.join(where, name), include)
-                  for where, _, names in os.walk(include) for name in names if name.endswith(".h"))
+def headers_in(directory):
+    return sorted(os.path.relpath(os.path.join(where, name), directory)
+                  for where, _, names in os.walk(directory) for name in names)
+
+
+def compile_alone(source, header, mode, compiler, standard):
+    language = standard.rstrip("0123456789")
+    includes = [f"-I{source}/{directory}" for directory in INCLUDES]
+    run(compiler, "-x", language, f"-std={standard}", "-pedantic", *STRICT, f"-DTN_MODE={mode}",
+        *includes, "-fsyntax-only", "-", input=f"#include <{header}>\n")
 
 
 def check_headers(source, build, scratch):
-    headers = headers_in(source)
+    headers = [header for directory in INCLUDES
+               for header in headers_in(os.path.join(source, directory))]
     for header in headers:
-        for compiler in "gcc", "clang":
-            for language, standard in LANGUAGES.items():
-                run(compiler, "-x", language, *standard, "-pedantic", *STRICT,
-                    "-I", f"{source}/c/include", "-fsyntax-only", "-",
-                    input=f"#include <{header}>\n")
-    return f"{len(headers)} headers compile alone"
+        for compiler, standard in CPP if header.endswith(".hpp") else C:
+            compile_alone(source, header, 0, compiler, standard)
+    for mode in MODES.values():
+        for compiler, standard in CPP_TOGETHER:
+            compile_alone(source, "tenure/tenure.hpp", mode, compiler, standard)
+    return f"{len(headers)} headers compile alone, those of C++ together in {len(MODES)} modes"
 
 
 def check_unity(source, build, scratch):

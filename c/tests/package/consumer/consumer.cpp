@@ -1,13 +1,12 @@
-/* The same from C++. */
+/* The same in C++. */
 #include <cstdio>
 
-#include <tenure/tenure.h>
+#include <tenure/tenure.hpp>
 
 int main() {
-	tn_arena *a = tn_arena_create(nullptr);
-	const int *number = TN_NEW(a, int);
-	const bool zero = number != nullptr && *number == 0;
-	tn_arena_destroy(a);
+	tenure::arena a("consumer");
+	tenure::slab<int> s;
+	auto number = s.make_unique(*a.make<int>(1));
 	std::printf("mode %d\n", TN_MODE);
-	return zero ? 0 : 1;
+	return *number - 1;
 }
