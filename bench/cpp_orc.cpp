@@ -3,7 +3,7 @@
 #include <array>
 #include <random>
 
-#include "cpp_orc_peers.h"
+#include "cpp_orc_tenure.h"
 #include "harness.h"
 
 namespace bench {
@@ -126,6 +126,7 @@ workload make_lives(const char *name, half measured) {
 	w.unmeasured = 1;
 	w.setup = touch_orcs;
 	w.subjects = {
+		lives_subject<from_size_based_arena>("tenure-size-based-arena", measured),
 		lives_subject<from_floor>("floor", measured),
 		lives_subject<from_plain_new>("glibc", measured),
 		lives_subject<from_mimalloc>("mimalloc", measured),
@@ -142,6 +143,8 @@ workload make_pairs() {
 	w.name = "orc-pair-churn";
 	w.ops = churned_orcs;
 	w.subjects = {
+		pairs_subject<from_slab>("tenure-slab-allocated"),
+		pairs_subject<from_shared_slab>("tenure-shared-slab-allocated"),
 		pairs_subject<from_plain_new>("glibc"),
 		pairs_subject<from_mimalloc>("mimalloc"),
 		pairs_subject<from_jemalloc>("jemalloc"),
