@@ -34,12 +34,14 @@ void tn_os_lock(void);
 void tn_os_unlock(void);
 
 /* Who wants to know that a thread ends; one callback for each. */
-enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_COUNT };
+enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_COUNT };
 /* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
 /* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set per process;
  * none of those locks is ever taken before the first call, or held while calling. */
 void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+/* What else the child does, with the process-wide lock free again. One function per process. */
+void tn_os_in_child(void (*call)(void));
 
 /* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. Neither
  * touches errno. */

@@ -62,6 +62,10 @@ void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_chil
 	(void)before, (void)in_parent, (void)in_child;
 }
 
+void tn_os_in_child(void (*call)(void)) {
+	(void)call;
+}
+
 void tn_os_wait(const void *word, uint32_t value) {
 	(void)word, (void)value;
 }

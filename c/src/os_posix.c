@@ -74,6 +74,7 @@ typedef struct fork_hook {
 	void (*before)(void), (*in_parent)(void), (*in_child)(void);
 } fork_hook;
 static fork_hook hook_set, hook_run; /* under the lock; set once; the one whose `before` ran */
+static void (*child_call)(void);	 /* under the lock */
 
 static _Thread_local uintptr_t thread_number;
 
@@ -106,6 +107,8 @@ static void after_fork_in_child(void) {
 	pthread_mutex_init(&lock, NULL);
 	if (hook_run.in_child != NULL)
 		hook_run.in_child();
+	if (child_call != NULL)
+		child_call();
 }
 
 static void register_fork(void) {
@@ -115,6 +118,12 @@ static void register_fork(void) {
 void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
 	tn_os_lock();
 	hook_set = (fork_hook){before, in_parent, in_child};
+	tn_os_unlock();
+}
+
+void tn_os_in_child(void (*call)(void)) {
+	tn_os_lock();
+	child_call = call;
 	tn_os_unlock();
 }
 

@@ -23,3 +23,5 @@
 #include "shared_slab_debug.c"
 
 #include "pool.c"
+
+#include "runs.c"

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "upstream.hpp"
+#include "lock.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {

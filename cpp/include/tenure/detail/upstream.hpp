@@ -2,13 +2,11 @@
 #ifndef TENURE_DETAIL_UPSTREAM_HPP
 #define TENURE_DETAIL_UPSTREAM_HPP
 
-#include <atomic>
 #include <exception>
 #include <memory_resource>
-#include <thread>
 #include <utility>
 
-#include "config.hpp"
+#include "lock.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
@@ -50,37 +48,6 @@ template <class P> TN_FORCED P *had_upstream(P *p) {
 		fail_upstream();
 	return p;
 }
-
-/* A lock that is constant-initialised and never destroyed, for paths that are rarely taken: with it,
- * objects with static storage work before main and after it. */
-class lock {
-public:
-	void take() noexcept {
-		while (held_.exchange(true, std::memory_order_acquire))
-			std::this_thread::yield();
-	}
-	void give() noexcept {
-		held_.store(false, std::memory_order_release);
-	}
-
-	class held {
-	public:
-		explicit held(lock &l) noexcept : lock_(l) {
-			lock_.take();
-		}
-		held(const held &) = delete;
-		held &operator=(const held &) = delete;
-		~held() {
-			lock_.give();
-		}
-
-	private:
-		lock &lock_;
-	};
-
-private:
-	std::atomic<bool> held_{false};
-};
 
 }
 }

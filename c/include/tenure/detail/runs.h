@@ -1,0 +1,109 @@
+/* Not API. Slots of one size that are used once between two resets, leased to threads a run at a time:
+ * what the C++ front end's size_based_arena stands on.
+ *
+ * A tn_runs is constant-initialised, so that it serves before main and after it; a tn_lease is zero. */
+#ifndef TENURE_DETAIL_RUNS_H
+#define TENURE_DETAIL_RUNS_H
+
+#include "../base.h"
+#include "../stats.h"
+#include "hooks.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A thread's part. The first three are written by the thread (and by reset) and read by whoever counts;
+ * the others are under the lock. */
+typedef struct tn_lease {
+	char *cursor, *limit; /* what is left of the run */
+	size_t credit;        /* TN_LEASE_CREDIT less the slots given back; 0: not enlisted */
+	struct tn_runs *runs;
+	struct tn_lease *next, **link;   /* of its tn_runs */
+	struct tn_lease *next_of_thread; /* owner only */
+	const void *thread;
+} tn_lease;
+
+#define TN_LEASE_CREDIT (SIZE_MAX / 2)
+
+typedef struct tn_runs {
+	const char *name;
+	size_t slot_bytes, align;
+	size_t count;       /* slots that there are */
+	size_t lease_slots; /* of a run */
+	/* Under the lock. */
+	tn_lease *leases;
+	size_t granted;  /* slots leased since the reset, without what came back unused */
+	size_t returned; /* slots given back, without what the leases count */
+	struct tn_runs_chunk *first, *current, *large;
+	char *fresh; /* in the current chunk: the first slot that was not leased */
+	struct tn_runs_spare *spares;
+	struct tn_runs_note *notes;
+	size_t chunk_bytes, taken_bytes, peak_slots;
+	uint64_t refills, resets;
+	struct tn_runs *next_runs; /* that were ever used */
+	bool known;
+} tn_runs;
+
+#if defined(__GNUC__)
+#define TN_LEASE_GET(from) __atomic_load_n(from, __ATOMIC_RELAXED)
+#define TN_LEASE_SET(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
+#else
+#define TN_LEASE_GET(from) (*(from))
+#define TN_LEASE_SET(to, value) (*(to) = (value))
+#endif
+
+/* `count` slots side by side, or NULL with ENOMEM. */
+TN_API void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) TN_SYMBOL(tn_runs_alloc_slow);
+TN_API void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count)
+	TN_SYMBOL(tn_runs_free_slow);
+
+/* The same, for slots that may come back without their count. */
+TN_API void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count)
+	TN_SYMBOL(tn_runs_alloc_noted);
+TN_API void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) TN_SYMBOL(tn_runs_free_noted);
+
+/* One slot of the lease, `slot_bytes` long; false when that takes a new run.
+ *
+ * threads  owner only */
+TN_INLINE bool tn_runs_pop(tn_lease *l, size_t slot_bytes, void **slot) {
+	char *p = TN_LEASE_GET(&l->cursor);
+	if (TN_UNLIKELY(tn_hook_checked() || p == TN_LEASE_GET(&l->limit)))
+		return false;
+	TN_LEASE_SET(&l->cursor, p + slot_bytes);
+	*slot = p;
+	return true;
+}
+
+/* `count` slots side by side, NULL for none: only counted, never used again before the reset. */
+TN_INLINE void tn_runs_free(tn_runs *r, tn_lease *l, void *p, size_t count) {
+	size_t credit = TN_LEASE_GET(&l->credit);
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || credit < count)) {
+		tn_runs_free_slow(r, l, p, count);
+		return;
+	}
+	TN_LEASE_SET(&l->credit, credit - count);
+}
+
+/* Begins again from the first slot; false, and nothing changes, while some are not given back.
+ *
+ * threads  any, when no other call is under way */
+TN_API bool tn_runs_reset(tn_runs *r) TN_SYMBOL(tn_runs_reset);
+
+/* Gives back the chunks that no slot was leased from since the reset; in bytes. */
+TN_API size_t tn_runs_trim(tn_runs *r) TN_SYMBOL(tn_runs_trim);
+
+/* Slots handed out since the reset, and those of them that were not given back: exact while no other
+ * thread allocates or frees. */
+TN_API size_t tn_runs_used(const tn_runs *r) TN_SYMBOL(tn_runs_used);
+TN_API size_t tn_runs_in_use(const tn_runs *r) TN_SYMBOL(tn_runs_in_use);
+
+/* Whether `p` points into memory that r took for its slots. */
+TN_API bool tn_runs_owns(const tn_runs *r, const void *p) TN_SYMBOL(tn_runs_owns);
+
+TN_API void tn_runs_stats(const tn_runs *r, tn_stats *stats) TN_SYMBOL(tn_runs_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,202 @@
+/* tenure/allocated.hpp: classes with their own new and delete. Derive from one of these, and `new T`,
+ * `new T[n]`, `delete` and `delete[]` go to memory that fits T; nothing else changes:
+ *
+ *   class orc : public tenure::arena_allocated<orc, 1'000'000> { ... };
+ *
+ * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another size
+ * goes to the global heap; delete it through a base with a virtual destructor, as ever. A constructor
+ * that throws loses nothing. */
+#ifndef TENURE_ALLOCATED_HPP
+#define TENURE_ALLOCATED_HPP
+
+#include <atomic>
+#include <new>
+
+#include "detail/operators.hpp"
+#include "detail/size_classes.hpp"
+#include "shared_slab.hpp"
+#include "size_based_arena.hpp"
+#include "slab.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home {
+	using arena = size_based_arena<T, N, budget_bytes>;
+
+	TN_FORCED static bool pop(void **slot) noexcept {
+		return tn_runs_pop(&arena::lease_, sizeof(T), slot);
+	}
+	static void *slow() noexcept {
+		return tn_runs_alloc_slow(&arena::runs_, &arena::lease_, 1);
+	}
+	TN_FORCED static void give_one(void *p) noexcept {
+		tn_runs_free(&arena::runs_, &arena::lease_, p, 1);
+	}
+	static void *take_array(std::size_t bytes) noexcept {
+		return tn_runs_alloc_slow(&arena::runs_, &arena::lease_, slots_of(bytes));
+	}
+	static void give_array(void *p, std::size_t bytes) noexcept {
+		tn_runs_free(&arena::runs_, &arena::lease_, p, slots_of(bytes));
+	}
+	static void *take_noted_array(std::size_t bytes) noexcept {
+		return tn_runs_alloc_noted(&arena::runs_, &arena::lease_, slots_of(bytes));
+	}
+	static bool give_unknown(void *p) noexcept {
+		if (!arena::get().owns(p))
+			return false;
+		tn_runs_free_noted(&arena::runs_, &arena::lease_, p);
+		return true;
+	}
+
+private:
+	/* Slots that hold `bytes`, the compiler's cookie among them. */
+	static constexpr std::size_t slots_of(std::size_t bytes) noexcept {
+		return bytes == 0 ? 1 : bytes / sizeof(T) + (bytes % sizeof(T) != 0);
+	}
+};
+
+/* A slab for T, made when first needed and never destroyed, and slabs for its arrays up to 8 KiB. */
+template <class T, class Calls> struct slab_home {
+	using handle = typename Calls::handle;
+
+	TN_FORCED static bool pop(void **slot) noexcept {
+		return Calls::pop(slab(), slot);
+	}
+	TN_OUTLINED static void *slow() noexcept {
+		handle *s = slab();
+		if (s == none()) {
+			lock::held inside(lock_);
+			s = slab();
+			if (s == none()) {
+				typename Calls::options o = options();
+				s = Calls::create(sizeof(T), slot_align(), &o);
+				if (s == nullptr)
+					return nullptr;
+				slab_.store(s, std::memory_order_release);
+			}
+		}
+		return Calls::slow(s);
+	}
+	TN_FORCED static void give_one(void *p) noexcept {
+		Calls::free(slab(), p);
+	}
+	static void *take_array(std::size_t bytes) noexcept {
+		std::size_t index = class_of(bytes, array_align);
+		if (index == class_count)
+			return from_heap(bytes);
+		handle *s = arrays_.find(index);
+		if (s == nullptr)
+			s = arrays_.add(index, options());
+		void *p;
+		return s == nullptr ? nullptr : Calls::pop(s, &p) ? p : Calls::slow(s);
+	}
+	static void give_array(void *p, std::size_t bytes) noexcept {
+		std::size_t index = class_of(bytes, array_align);
+		if (index == class_count)
+			to_heap(p);
+		else
+			Calls::free(arrays_.find(index), p);
+	}
+	static void *take_noted_array(std::size_t bytes) noexcept {
+		return take_array(bytes);
+	}
+	static bool give_unknown(void *p) noexcept {
+		handle *s = slab();
+		if (s == none() || !Calls::owns(s, p)) {
+			std::size_t index = arrays_.owner_of(p);
+			if (index == class_count)
+				return false;
+			s = arrays_.find(index);
+		}
+		Calls::free(s, p);
+		return true;
+	}
+
+	/* The slab of T; before its first object a stand-in without slots. */
+	TN_FORCED static handle *slab() noexcept {
+		return slab_.load(std::memory_order_acquire);
+	}
+	static handle *none() noexcept {
+		return &none_;
+	}
+
+private:
+	static constexpr std::size_t array_align = alignof(T) < 16 ? 16 : alignof(T);
+	/* As much as T's size allows: a derived class of the same size may need it. */
+	static constexpr std::size_t slot_align() noexcept {
+		std::size_t natural = alignment_of_size(sizeof(T)) < 16 ? alignment_of_size(sizeof(T)) : 16;
+		return natural < alignof(T) ? alignof(T) : natural;
+	}
+
+	static void *from_heap(std::size_t bytes) noexcept {
+		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+			return ::operator new[](bytes, std::align_val_t{alignof(T)}, std::nothrow);
+		else
+			return ::operator new[](bytes, std::nothrow);
+	}
+	static void to_heap(void *p) noexcept {
+		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+			::operator delete[](p, std::align_val_t{alignof(T)});
+		else
+			::operator delete[](p);
+	}
+
+	static typename Calls::options options() noexcept {
+		typename Calls::options o{};
+		o.name = Calls::allocated_name;
+		return o;
+	}
+
+	static inline handle none_ = Calls::none;
+	static inline std::atomic<handle *> slab_{&none_};
+	static inline size_classes<Calls> arrays_;
+	static inline lock lock_;
+};
+
+template <class T, class Calls>
+class slab_allocated_by : public operators<T, slab_home<T, Calls>> {
+	using home = slab_home<T, Calls>;
+
+public:
+	/* Objects that are alive, one by one: what is in arrays does not count. */
+	static std::size_t in_use() noexcept {
+		return home::slab() == home::none() ? 0 : Calls::in_use(home::slab());
+	}
+	/* Gives back memory without a live object; in bytes. */
+	static std::size_t trim() noexcept {
+		return home::slab() == home::none() ? 0 : Calls::trim(home::slab());
+	}
+	static bool owns(const void *p) noexcept {
+		return home::slab() != home::none() && Calls::owns(home::slab(), p);
+	}
+};
+
+}
+
+/* In an arena for N objects whose memory is not used again before its reset: where objects die
+ * together. The arena is `arena()`.
+ *
+ * threads  any */
+template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
+class arena_allocated : public detail::operators<T, detail::arena_home<T, N, budget_bytes>> {
+public:
+	static auto &arena() noexcept {
+		return size_based_arena<T, N, budget_bytes>::get();
+	}
+};
+
+/* In a slab, where slots are used again at once.
+ *
+ * threads  one at a time, for all objects of T together */
+template <class T> using slab_allocated = detail::slab_allocated_by<T, detail::slab_calls>;
+
+/* In a shared slab.
+ *
+ * threads  any */
+template <class T> using shared_slab_allocated = detail::slab_allocated_by<T, detail::shared_slab_calls>;
+
+}
+}
+#endif

@@ -1,0 +1,131 @@
+/* Not API. Every form of operator new and delete of a class, in terms of a home for its objects. */
+#ifndef TENURE_DETAIL_OPERATORS_HPP
+#define TENURE_DETAIL_OPERATORS_HPP
+
+#include <new>
+
+#include "config.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+/* `Home` has static functions that do not throw; those that take return nullptr with errno.
+ *
+ *   pop(&p)                                  one, if it can be had at once; else slow()
+ *   give_one(p)
+ *   take_array(bytes), give_array(p, bytes)  at 16 bytes, or alignof(T) where that is more
+ *   take_noted_array(bytes)                  the same, of which give_unknown can tell the size
+ *   give_unknown(p)                          one or an array; whether it was the home's
+ *
+ * A single object of another size than T's is one of a derived class: it lives on the global heap, as
+ * do alignments over T's. Deallocation functions have the size, so that compilers pass it, and keep it
+ * before arrays. Only those that undo a nothrow new have not, and ask the home; they are not inlined,
+ * because compilers would take their heap branch for a mismatch. */
+template <class T, class Home> class operators {
+public:
+	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes) {
+		return bytes == sizeof(T) ? take_one() : ::operator new(bytes);
+	}
+	TN_FORCED static void operator delete(void *p, std::size_t bytes) noexcept {
+		if (bytes == sizeof(T))
+			Home::give_one(p);
+		else
+			::operator delete(p);
+	}
+
+	[[nodiscard]] static void *operator new[](std::size_t bytes) {
+		return had(Home::take_array(bytes));
+	}
+	static void operator delete[](void *p, std::size_t bytes) noexcept {
+		Home::give_array(p, bytes);
+	}
+
+	[[nodiscard]] static void *operator new(std::size_t bytes, std::align_val_t align) {
+		return is_ours(bytes, align) ? take_one() : ::operator new(bytes, align);
+	}
+	static void operator delete(void *p, std::size_t bytes, std::align_val_t align) noexcept {
+		if (is_ours(bytes, align))
+			Home::give_one(p);
+		else
+			::operator delete(p, align);
+	}
+
+	[[nodiscard]] static void *operator new[](std::size_t bytes, std::align_val_t align) {
+		return fits_array(align) ? had(Home::take_array(bytes)) : ::operator new[](bytes, align);
+	}
+	static void operator delete[](void *p, std::size_t bytes, std::align_val_t align) noexcept {
+		if (fits_array(align))
+			Home::give_array(p, bytes);
+		else
+			::operator delete[](p, align);
+	}
+
+	[[nodiscard]] static void *operator new(std::size_t bytes, const std::nothrow_t &tag) noexcept {
+		return bytes == sizeof(T) ? try_one() : ::operator new(bytes, tag);
+	}
+	TN_OUTLINED static void operator delete(void *p, const std::nothrow_t &) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete(p);
+	}
+
+	[[nodiscard]] static void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
+		return Home::take_noted_array(bytes);
+	}
+	TN_OUTLINED static void operator delete[](void *p, const std::nothrow_t &) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete[](p);
+	}
+
+	[[nodiscard]] static void *operator new(
+		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
+		return is_ours(bytes, align) ? try_one() : ::operator new(bytes, align, tag);
+	}
+	TN_OUTLINED static void operator delete(
+		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete(p, align);
+	}
+
+	[[nodiscard]] static void *operator new[](
+		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
+		return fits_array(align) ? Home::take_noted_array(bytes) : ::operator new[](bytes, align, tag);
+	}
+	TN_OUTLINED static void operator delete[](
+		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete[](p, align);
+	}
+
+	[[nodiscard]] static void *operator new(std::size_t, void *place) noexcept {
+		return place;
+	}
+	static void operator delete(void *, void *) noexcept {
+	}
+	[[nodiscard]] static void *operator new[](std::size_t, void *place) noexcept {
+		return place;
+	}
+	static void operator delete[](void *, void *) noexcept {
+	}
+
+private:
+	TN_FORCED static void *take_one() {
+		void *p;
+		return TN_LIKELY(Home::pop(&p)) ? p : had(Home::slow());
+	}
+	static void *try_one() noexcept {
+		void *p;
+		return Home::pop(&p) ? p : Home::slow();
+	}
+	static constexpr bool is_ours(std::size_t bytes, std::align_val_t align) noexcept {
+		return bytes == sizeof(T) && static_cast<std::size_t>(align) <= alignof(T);
+	}
+	static constexpr bool fits_array(std::align_val_t align) noexcept {
+		return static_cast<std::size_t>(align) <= alignof(T) || static_cast<std::size_t>(align) <= 16;
+	}
+};
+
+}
+}
+}
+#endif

@@ -1,0 +1,138 @@
+/* tenure/size_based_arena.hpp: room for N objects of one type, which are never used twice. */
+#ifndef TENURE_SIZE_BASED_ARENA_HPP
+#define TENURE_SIZE_BASED_ARENA_HPP
+
+#include <tenure/detail/runs.h>
+
+#include "detail/config.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+
+namespace detail {
+template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
+}
+
+/* Room for `N` objects of T, known by their type: one arena for each T and N, wherever it is asked for,
+ * from the first constructor before main to the last destructor after it. What is given back is
+ * counted and not used again before `reset`: that is why allocating is moving a cursor, and giving back
+ * is a subtraction.
+ *
+ * Threads lease runs of `lease` slots, so there is no atomic operation for each of them, and the arena
+ * holds at least N objects and at most N and a lease for every thread that uses it. A module that uses
+ * one must stay loaded until its threads have ended.
+ *
+ * budget_bytes  N objects must not be larger, or it does not compile
+ * threads       any; reset and trim when no other call is under way */
+template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
+class size_based_arena {
+	static_assert(N > 0, "an arena for no object");
+	static_assert(N <= budget_bytes / sizeof(T), "N objects of this size are more than the budget");
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+
+public:
+	/* Slots that a thread leases at a time. */
+	static constexpr std::size_t lease =
+		sizeof(T) >= 4096 || N < 32 ? 1 : N / 16 < 4096 / sizeof(T) ? N / 16 : 4096 / sizeof(T);
+
+	size_based_arena(const size_based_arena &) = delete;
+	size_based_arena &operator=(const size_based_arena &) = delete;
+
+	static constexpr size_based_arena &get() noexcept {
+		return instance_;
+	}
+	static constexpr std::size_t capacity() noexcept {
+		return N;
+	}
+
+	/* Memory for one object.
+	 *
+	 * throws  std::bad_alloc when N are used; the arena stays usable
+	 * cost    a bump of a cursor in thread-local storage; a run in so many calls takes a lock */
+	[[nodiscard]] TN_FORCED void *allocate_one() {
+		void *p;
+		return TN_LIKELY(tn_runs_pop(&lease_, sizeof(T), &p)) ? p : allocate_n(1);
+	}
+
+	/* Memory for `count` objects side by side, where any object may begin.
+	 *
+	 * throws  as allocate_one */
+	[[nodiscard]] void *allocate_n(std::size_t count) {
+		return detail::had(tn_runs_alloc_slow(&runs_, &lease_, at_least_one(count)));
+	}
+
+	/* Gives back what allocate_one returned, or with the same count allocate_n; nullptr is a no-op. Its
+	 * memory is not used again before reset. Hardened and debug panic at what was given back before, or
+	 * never came from here.
+	 *
+	 * cost  a subtraction in thread-local storage */
+	TN_FORCED void deallocate_one(void *p) noexcept {
+		tn_runs_free(&runs_, &lease_, p, 1);
+	}
+	TN_FORCED void deallocate_n(void *p, std::size_t count) noexcept {
+		tn_runs_free(&runs_, &lease_, p, at_least_one(count));
+	}
+
+	/* Begins again from the first slot, in warm memory, once all objects are gone.
+	 *
+	 * returns  whether they are; else nothing changes */
+	bool reset() noexcept {
+		return tn_runs_reset(&runs_);
+	}
+
+	/* Gives back memory that was not needed since the reset; in bytes. */
+	std::size_t trim() noexcept {
+		return tn_runs_trim(&runs_);
+	}
+
+	/* Slots handed out since the reset, and those of them that were not given back: exact while no
+	 * other thread allocates or gives back. */
+	std::size_t used() const noexcept {
+		return tn_runs_used(&runs_);
+	}
+	std::size_t in_use() const noexcept {
+		return tn_runs_in_use(&runs_);
+	}
+
+	/* Whether `p` points into memory for its objects. */
+	bool owns(const void *p) const noexcept {
+		return tn_runs_owns(&runs_, p);
+	}
+
+	tn_stats stats() const noexcept {
+		tn_stats now;
+		tn_runs_stats(&runs_, &now);
+		return now;
+	}
+
+private:
+	friend struct detail::arena_home<T, N, budget_bytes>;
+
+	constexpr size_based_arena() noexcept = default;
+
+	static constexpr std::size_t at_least_one(std::size_t count) noexcept {
+		return count == 0 ? 1 : count;
+	}
+
+	static constexpr tn_runs make_runs() noexcept {
+		tn_runs r{};
+		r.name = "size_based_arena";
+		r.slot_bytes = sizeof(T);
+		r.align = alignof(T);
+		r.count = N;
+		r.lease_slots = lease;
+		return r;
+	}
+
+	/* All three are constants at first: there is nothing to construct, so nothing to check for. */
+	static size_based_arena instance_;
+	static inline tn_runs runs_ = make_runs();
+	static inline TN_THREAD tn_lease lease_;
+};
+
+template <class T, std::size_t N, std::size_t budget_bytes>
+size_based_arena<T, N, budget_bytes> size_based_arena<T, N, budget_bytes>::instance_;
+
+}
+}
+#endif

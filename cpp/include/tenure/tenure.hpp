@@ -1,0 +1,31 @@
+/* tenure/tenure.hpp: the whole C++ front end, and its map.
+ *
+ *   they die together                   arena.hpp             arena: make, make_array, mark, reset
+ *     and N of one type are enough      size_based_arena.hpp  size_based_arena<T, N>
+ *   they have one type, on one thread   slab.hpp              slab<T>: make, destroy, make_unique
+ *   they have one type, on any thread   shared_slab.hpp       shared_slab<T>: the same, local
+ *   costly to build, come back used     pool.hpp              pool<T>: get, and a lease that puts
+ *   containers                          arena_resource.hpp, slab_resource.hpp (std::pmr), allocator.hpp
+ *   a class with its own new, delete    allocated.hpp         arena_allocated, slab_allocated
+ *
+ * The words are those of C (tenure.h), which works below: all of it may be mixed. Where a call of C
+ * fails these throw: std::invalid_argument for the caller's mistake (EINVAL), std::bad_alloc for lack
+ * of memory (ENOMEM). Owners are movable, resources are not. */
+#ifndef TENURE_TENURE_HPP
+#define TENURE_TENURE_HPP
+
+#include <tenure/tenure.h>
+
+#include "allocated.hpp"
+#include "allocator.hpp"
+#include "arena.hpp"
+#include "pool.hpp"
+#include "shared_slab.hpp"
+#include "size_based_arena.hpp"
+#include "slab.hpp"
+#if __has_include(<memory_resource>)
+#include "arena_resource.hpp"
+#include "slab_resource.hpp"
+#endif
+
+#endif
