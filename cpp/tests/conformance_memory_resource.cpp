@@ -1,6 +1,6 @@
-// What the standard says of every memory resource ([mem.res.class], [mem.res.eq]), of
-// polymorphic_allocator over one ([mem.poly.allocator]) and of the global ones ([mem.res.global]). A suite
-// is named after its clause, a test after what the clause says.
+// What the standard says of every memory resource ([mem.res.class], [mem.res.eq]), of the global ones
+// ([mem.res.global]) and of polymorphic_allocator over one ([mem.poly.allocator]). A suite is named
+// after its clause, a test after what the clause says.
 #include "resources.h"
 
 #include <list>
@@ -271,7 +271,7 @@ TYPED_TEST(tenure_resource, refuses_an_alignment_that_is_none) {
 	block_list blocks(r);
 	for (size_t bytes : {size_t{0}, size_t{1}, size_t{48}, 2 * kib, mib}) {
 		for (size_t align : {size_t{3}, size_t{24}, page + 1, 2 * TN_ALIGN_MAX, SIZE_MAX})
-			EXPECT_THROW((void)r.allocate(bytes, align), std::invalid_argument) << bytes << " " << align;
+			EXPECT_THROW((void)r.allocate(bytes, align), std::invalid_argument) << align;
 		blocks.take(bytes);
 	}
 	EXPECT_TRUE(blocks.all_intact());

@@ -1,0 +1,53 @@
+"""Builds every_header.cpp with each compiler and standard library that is there, and runs it.
+
+    try_compilers.py SOURCE LIBRARIES
+
+A compiler that is not installed is skipped, and the output says so.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+COMPILERS = [["g++"], ["clang++"], ["clang++-19", "-stdlib=libc++"]]
+STANDARDS = ["-std=c++17", "-std=c++20"]
+STRICT = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+source, libraries = sys.argv[1:]
+program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_header.cpp")
+
+
+def forgotten_headers():
+    with open(program, encoding="utf-8") as file:
+        included = set(re.findall(r"#include <tenure/(\w+\.hpp)>", file.read()))
+    headers = os.listdir(os.path.join(source, "cpp", "include", "tenure"))
+    return {name for name in headers if name.endswith(".hpp")} - included
+
+
+def complaint(compiler, standard, scratch):
+    """What the compiler or the program says, or an empty text."""
+    built = os.path.join(scratch, "program")
+    command = [*compiler, standard, *STRICT, "-I", os.path.join(source, "c", "include"),
+               "-I", os.path.join(source, "cpp", "include"), program,
+               os.path.join(libraries, "libtenure.a"), "-pthread", "-o", built]
+    for step in command, [built]:
+        done = subprocess.run(step, capture_output=True, text=True)
+        if done.returncode != 0:
+            return f"{' '.join(step)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return ""
+
+
+failures = [f"{name} is not in every_header.cpp" for name in sorted(forgotten_headers())]
+with tempfile.TemporaryDirectory() as directory:
+    for compiler in COMPILERS:
+        if shutil.which(compiler[0]) is None:
+            print(f"skipped: {compiler[0]} is not here")
+            continue
+        for standard in STANDARDS:
+            said = complaint(compiler, standard, directory)
+            print(" ".join(compiler), standard, "fails" if said else "builds it, and it holds")
+            failures += [said] * bool(said)
+print("\n".join(failures))
+sys.exit(bool(failures))
