@@ -40,7 +40,8 @@ for name in "warns.cpp", "quiet.cpp":
     for standard in STANDARDS:
         for line, what in sorted(expected ^ warned(source, standard), key=str):
             failures += 1
-            print(f"{name}:{line}: {standard}: {'no' if (line, what) in expected else 'unexpected'} {what}")
+            verb = "no" if (line, what) in expected else "unexpected"
+            print(f"{name}:{line}: {standard}: {verb} {what}")
 if total == 0:
     sys.exit("nothing is marked")
 print(f"{total} marked lines, {failures} differences")
