@@ -444,6 +444,8 @@ void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count) {
 	tn_os_lock();
 	if (RUNS_CHECKED)
 		check_return(r, p, count);
+	if (l->runs == NULL)
+		TN_LEASE_SET(&l->credit, 0);
 	enlist(r, l);
 	if (l->runs == NULL)
 		r->returned += count;

@@ -197,7 +197,8 @@ static tn_slab *make_inner(
 		.init = o->init,
 		.fini = o->fini,
 		.ctx = o->ctx,
-		.source = o->source};
+		.source = o->source,
+		.expendable = o->expendable};
 	if (o->limit_bytes != 0 && o->limit_bytes <= own_bytes)
 		inner.limit_bytes = 1; /* refused as lack of memory, after all else has been looked at */
 	else if (o->limit_bytes != 0)

@@ -814,7 +814,8 @@ tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab
 		.fini = o->fini,
 		.ctx = o->ctx,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
-		.retain_chunks = o->retain_chunks};
+		.retain_chunks = o->retain_chunks,
+		.expendable = o->expendable};
 	if (o->source != NULL)
 		draft.source = *o->source;
 	if (!choose_layout(&draft, align, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
@@ -846,7 +847,9 @@ static bool is_lost(const slab *s, const chunk *c, size_t index) {
 
 /* Debug: one line for every site that allocated slots which are live now. */
 static void report_live(slab *s) {
-	for (chunk *c = s->chunks; TN_MODE == TN_MODE_DEBUG && c != NULL; c = c->next)
+	if (TN_MODE != TN_MODE_DEBUG || s->expendable)
+		return;
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++) {
 			if (!is_lost(s, c, i))
 				continue;

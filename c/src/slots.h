@@ -84,6 +84,7 @@ typedef struct slab {
 	size_t taken_bytes;
 	size_t limit_bytes;
 	size_t retain_chunks;
+	bool expendable;
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
 	tn_source source;
@@ -133,9 +134,8 @@ static TN_COLD _Noreturn void panic_foreign(const slab *s, const void *p, const 
 		const chunk *c = chunk_at(other, base);
 		size_t index = ((uintptr_t)p - base) / c->shape->stride;
 		if (index < c->carved)
-			tn_panic(s->kind, s->name,
-				"%s: %p is not a slot of this %s; it is in %s \"%s\", slot %p", operation, p, s->kind,
-				other->kind, other->name, (void *)slot_at(other, c, index));
+			tn_panic(s->kind, s->name, "%s: %p is not a slot of this %s; it is in %s \"%s\", slot %p",
+				operation, p, s->kind, other->kind, other->name, (void *)slot_at(other, c, index));
 	}
 	tn_panic(s->kind, s->name, "%s: %p is not a slot of this %s%s", operation, p, s->kind,
 		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");

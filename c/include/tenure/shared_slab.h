@@ -46,6 +46,7 @@ typedef struct tn_shared_slab_options {
 	const tn_source *source; /* where chunks and magazines come from, at an alignment of their size (4
 	                            KiB at least), one call at a time; must not call the slab or fork;
 	                            default Tenure's page layer */
+	bool expendable; /* live slots at destroy are meant: debug does not list them */
 } tn_shared_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */

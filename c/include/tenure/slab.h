@@ -36,6 +36,7 @@ typedef struct tn_slab_options {
 	void *ctx;
 	const tn_source *source; /* where chunks come from, at an alignment of their size (4 KiB at least);
 	                            default Tenure's page layer */
+	bool expendable; /* live slots at destroy are meant: debug does not list them */
 } tn_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */

@@ -38,7 +38,8 @@ template <class T> struct object_cleanup : cleanup {
 };
 
 /* The elements follow it, in reverse order they go. */
-template <class T> struct alignas(T) alignas(cleanup) array_cleanup : cleanup {
+template <class T>
+struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) array_cleanup : cleanup {
 	std::size_t count;
 
 	T *elements() {

@@ -106,14 +106,23 @@ public:
 private:
 	static arena_options sized(std::size_t initial_size) noexcept {
 		arena_options options{};
-		options.chunk_bytes = initial_size;
+		if (initial_size != 0)
+			options.chunk_bytes = with_head(initial_size);
 		return options;
 	}
 	static arena_options buffered(void *buffer, std::size_t size) noexcept {
 		arena_options options{};
 		options.buffer = size == 0 ? nullptr : buffer;
 		options.buffer_bytes = buffer == nullptr ? 0 : size;
+		/* What follows the buffer is no smaller. */
+		if (size > default_chunk_bytes)
+			options.chunk_bytes = with_head(size);
 		return options;
+	}
+	/* The head of a chunk is the arena's; of a size that is too large, the arena says so. */
+	static std::size_t with_head(std::size_t size) noexcept {
+		std::size_t head = sizeof(tn_arena_chunk) + 64;
+		return size > SIZE_MAX - head ? size : size + head;
 	}
 
 	arena_resource(const arena_options &options, std::pmr::memory_resource *upstream)
@@ -130,6 +139,7 @@ private:
 			detail::fail();
 	}
 
+	static constexpr std::size_t default_chunk_bytes = 65536;
 	/* An arena asks for chunks at one alignment only. */
 	static constexpr std::size_t chunk_align = 16;
 

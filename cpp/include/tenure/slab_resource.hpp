@@ -4,7 +4,6 @@
 #ifndef TENURE_SLAB_RESOURCE_HPP
 #define TENURE_SLAB_RESOURCE_HPP
 
-#include <algorithm>
 #include <cstdio>
 #include <memory_resource>
 
@@ -134,6 +133,9 @@ private:
 		if (largest == 0 || largest > detail::class_bytes_max)
 			largest = detail::class_bytes_max;
 		asked.largest_required_pool_block = detail::class_bytes(detail::class_of(largest, 1));
+		constexpr std::size_t most = chunk_bytes / detail::fine_step;
+		if (asked.max_blocks_per_chunk == 0 || asked.max_blocks_per_chunk > most)
+			asked.max_blocks_per_chunk = most;
 		return asked;
 	}
 
@@ -146,11 +148,12 @@ private:
 	typename Calls::options slab_options_of(std::size_t index) const noexcept {
 		typename Calls::options o{};
 		o.name = Calls::resource_name;
+		o.expendable = true;
 		if (upstream_ != nullptr)
 			o.source = &source_;
 		std::size_t most = options_.max_blocks_per_chunk;
-		if (most != 0 && most < chunk_bytes / detail::class_bytes(index))
-			o.chunk_bytes = std::max<std::size_t>(most * detail::class_bytes(index), 1);
+		if (most < chunk_bytes / detail::class_bytes(index))
+			o.chunk_bytes = most * detail::class_bytes(index);
 		return o;
 	}
 
