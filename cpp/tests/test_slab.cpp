@@ -259,15 +259,16 @@ TYPED_TEST(typed_slab, moving_takes_the_objects_along) {
 	EXPECT_FALSE(std::is_copy_constructible_v<noteds>);
 	EXPECT_TRUE(std::is_nothrow_move_constructible_v<noteds>);
 	EXPECT_TRUE(std::is_nothrow_move_assignable_v<noteds>);
-	noteds a("from");
+	noteds a("from"), b;
 	noted *first = a.make(1);
-	typename noteds::unique second = a.make_unique(2);
-	noteds b(std::move(a));
+	{
+		typename noteds::unique second = a.make_unique(2);
+		b = noteds(std::move(a));
+	}
+	EXPECT_EQ(b.in_use(), 1u) << "a unique finds its slab after a move";
 	EXPECT_EQ(a.get(), nullptr);
 	EXPECT_TRUE(b.owns(first));
 	EXPECT_STREQ(b.stats().name, "from");
-	second.reset();
-	EXPECT_EQ(b.in_use(), 1u) << "a unique finds its slab after a move";
 	a = noteds("again");
 	a.destroy(a.make(3));
 	a = std::move(b);
