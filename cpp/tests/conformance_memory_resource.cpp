@@ -341,38 +341,6 @@ TYPED_TEST(tenure_resource, no_upstream_is_the_page_layer) {
 	}
 }
 
-TYPED_TEST(tenure_resource, alloc_and_free_are_allocate_and_deallocate) {
-	recorder books;
-	dice random(program_seed());
-	TypeParam r(&books);
-	for (int i = 0; i < 2000; i++) {
-		held_block b = random_request(random, page);
-		b.p = i % 2 == 0 ? r.alloc(b.bytes, b.align) : r.allocate(b.bytes, b.align);
-		EXPECT_TRUE(aligned_to(b.p, b.align));
-		EXPECT_TRUE(books.holds(b.p, b.bytes));
-		fill(b.p, b.bytes, b.seed);
-		if (random.one_in(2))
-			r.free(b.p, b.bytes, b.align);
-		else
-			r.deallocate(b.p, b.bytes, b.align);
-	}
-}
-
-TYPED_TEST(tenure_resource, says_in_debug_what_was_outstanding_at_the_end) {
-	testing::internal::CaptureStderr();
-	{
-		TypeParam silent, loud;
-		silent.deallocate(silent.allocate(100), 100);
-		for (int i = 0; i < 3; i++)
-			std::memset(loud.allocate(32), 1, 32);
-		loud.deallocate(loud.allocate(20000), 20000);
-	}
-	std::string said = testing::internal::GetCapturedStderr();
-	std::string expected = std::string("tenure: ") + facts<TypeParam>::name +
-		": destroyed with 96 bytes in 3 blocks outstanding\n";
-	EXPECT_EQ(said, debug_mode ? expected : "");
-}
-
 // ---- lifetimes ----
 
 RESOURCE_SUITE(mem_res_lifetime, all_resources);

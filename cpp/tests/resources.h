@@ -28,6 +28,8 @@ class recorder final : public std::pmr::memory_resource {
 		size_t bytes, align;
 	};
 	static constexpr size_t always = SIZE_MAX;
+	// A request for more fails.
+	static constexpr size_t stock_bytes = 1024 * mib;
 
 	recorder() = default;
 	~recorder() override {
@@ -91,7 +93,7 @@ class recorder final : public std::pmr::memory_resource {
 			refuse();
 		void *base = nullptr;
 		size_t stricter = align < 8 ? 16 : 2 * align;
-		if (bytes > PTRDIFF_MAX || posix_memalign(&base, stricter, bytes + align) != 0)
+		if (bytes > stock_bytes || posix_memalign(&base, stricter, bytes + align) != 0)
 			throw std::bad_alloc();
 		char *p = static_cast<char *>(base) + align;
 		// Whoever counts on zeroed memory is found out.
