@@ -75,15 +75,16 @@ def in_comment(text, number):
     return before.rfind("/*") > before.rfind("*/")
 
 
-FUNCTION = re.compile(r"^(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
-                      r"[A-Za-z][^;{}#]*?(\w+)\([^;{}]*\)[^;{}()]*\{\n(.*?)^\}", re.M | re.S)
+FUNCTION = re.compile(r"^(\t?)(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
+                      r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?(\w+)\([^;{}]*\)[^;{}()]*\{\n"
+                      r"(.*?)^\1\}", re.M | re.S)
 
 
 def functions(text):
     """(name, first line, body) of what looks like a function definition: a `{` at the end of a head
-    that began in column 0, up to the first `}` in column 0."""
+    that began in column 0, or in a class a tab further, up to the first `}` in that column."""
     for match in FUNCTION.finditer(text):
-        yield match[1], line_of(text, match.start()), match[2]
+        yield match[2], line_of(text, match.start()), match[3]
 
 
 def check_functions(path, text):
@@ -134,6 +135,27 @@ def check_contracts(path, text):
             yield line, f"{name}: returns {result}, and its contract does not say what"
 
 
+CLASS = re.compile(r"^(/\*(?:(?!\*/).)*\*/\n)?(?:template <[^\n]*>\s+)?class "
+                   r"([\w:]+)(?: final)?(?: :[^{;]*)? \{", re.M | re.S)
+
+
+def check_cpp_contracts(path, text):
+    """A class of a C++ header says what it is and its `threads`; what hands out memory has a comment,
+    which members that follow each other without an empty line share."""
+    public = re.sub(r"^namespace detail \{$.*?^\}$", lambda match: "\n" * match[0].count("\n"), text,
+                    flags=re.M | re.S)
+    for match in CLASS.finditer(public):
+        line, comment, name = line_of(public, match.start(2)), match[1] or "", match[2]
+        if not re.match(r"/\* \w.*[.:]", comment, re.S):
+            yield line, f"{name}: no sentence says what it is"
+        elif "/* Not API" not in comment and not re.search(r"^ \* threads  +\w", comment, re.M):
+            yield line, f"{name}: no `threads` in its comment"
+    for match in re.finditer(r"(?:[^\n]+\n)+", public):
+        bound = re.search(r"\b(\w+)\([^()]*\)(?: const)?(?: noexcept)? TN_LIFETIMEBOUND", match[0])
+        if bound and "/*" not in match[0][:bound.start()]:
+            yield line_of(public, match.start()), f"{bound[1]}: hands out memory without a comment"
+
+
 def check_includes(path, text):
     layer = {"os": 0, "panic": 1, "pages": 2, "arena": 3, "slab": 3}
     mine = layer.get(re.sub(r"_.*|\..*", "", os.path.basename(path)))
@@ -174,6 +196,7 @@ RULES = [
     (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot, check_includes]),
     (lambda path: path.startswith("c/include") and "detail" not in path, [check_contracts]),
+    (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path.endswith(".md"), [check_links]),
 ]
