@@ -198,7 +198,7 @@ struct facts_of_slab_resources {
 	// In debug 16 MiB of slots for each slab; their records and the rest of a piece come on top.
 	static constexpr size_t quarantine_bytes = debug_mode ? 32 * mib : 0;
 	static constexpr size_t requests_for_10000_of_32 = 30;
-	static constexpr size_t chunk_after_5000_of_64 = 2000 * 64;
+	static constexpr size_t chunk_after_5000_of_64 = 256 * kib;
 	// Chunks are cut out of pieces that double, whatever the options say.
 	static constexpr size_t most_in_a_request(size_t, size_t) {
 		return 4 * mib + 4 * kib;
