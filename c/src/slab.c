@@ -30,6 +30,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "order.h"
+#include "slab_magazines.h"
 #include "slots.h"
 #include "wrapped_slab.h"
 
@@ -54,47 +56,6 @@ static slab *slab_enter(tn_slab *hot, const char *operation) {
 }
 
 /* ---- magazines ---- */
-
-static uintptr_t loaded(const slab *s) {
-	return s->hot.top & ~s->hot.magazine_mask;
-}
-
-static size_t fill_of_loaded(const slab *s) {
-	return (s->hot.top & s->hot.magazine_mask) / WORD;
-}
-
-static void load_magazine(slab *s, uintptr_t magazine, size_t fill) {
-	s->hot.top = magazine + fill * WORD;
-}
-
-static uintptr_t *link_of(uintptr_t magazine) {
-	return (uintptr_t *)magazine;
-}
-
-static void push_magazine(uintptr_t *list, uintptr_t magazine) {
-	*link_of(magazine) = *list;
-	*list = magazine;
-}
-
-static uintptr_t pop_magazine(uintptr_t *list) {
-	uintptr_t magazine = *list;
-	if (magazine != 0)
-		*list = *link_of(magazine);
-	return magazine;
-}
-
-static void **slots_of(uintptr_t magazine) {
-	return (void **)magazine + 1;
-}
-
-static size_t free_slots(const slab *s) {
-	size_t full = s->full_count + (s->previous_full ? 1 : 0);
-	return full * s->magazine_slots + fill_of_loaded(s);
-}
-
-static size_t in_use(const slab *s) {
-	return s->carved - free_slots(s) - s->quarantined;
-}
 
 /* The two magazines that lie beside the slab, both empty and in hand. */
 static void load_own_magazines(slab *s) {
@@ -286,6 +247,7 @@ static TN_COLD bool refill(slab *s) {
 		s->previous_full = false;
 		return true;
 	}
+	sort_free(s);
 	uintptr_t magazine = pop_magazine(&s->full);
 	if (magazine == 0)
 		return carve_slots(s);
@@ -472,6 +434,7 @@ static TN_COLD void rotate(slab *s) {
 	uintptr_t magazine = pop_magazine(&s->empty);
 	if (TN_UNLIKELY(magazine == 0))
 		tn_panic(s->kind, s->name, "free: more slots were freed than handed out");
+	note_disorder(s, s->previous);
 	push_magazine(&s->full, s->previous);
 	s->full_count++;
 	s->previous = filled;

@@ -89,6 +89,7 @@ typedef struct slab {
 	void *ctx;
 	tn_source source;
 
+	size_t unsorted;	 /* listed since the free slots were sorted */
 	size_t freed;		 /* by listed magazines, since the last return of chunks */
 	size_t window_freed; /* the same, since the window of the high-water mark began */
 	size_t window_peak;	 /* most slots in use seen in this window, and in the one before */
