@@ -205,6 +205,20 @@ TEST_F(typed_pool, traits_move_with_their_pool) {
 	EXPECT_EQ(second->id, 2);
 	EXPECT_EQ(seen.builds, 2u);
 	EXPECT_EQ(seen.resets, 1u);
+	counts others;
+	{
+		buffers replaced({}, buffer_traits(others, 20));
+		auto gone = replaced.get();
+		gone.put();
+		replaced = buffers(std::move(to));
+		EXPECT_EQ(replaced.get()->id, 3);
+		again.put();
+		second.put();
+	}
+	EXPECT_EQ(seen.builds, 3u);
+	EXPECT_EQ(seen.resets, 4u);
+	EXPECT_EQ(others.builds, 1u);
+	EXPECT_EQ(others.resets, 1u);
 }
 
 TEST_F(typed_pool, the_bound_on_idle_bytes_knows_what_objects_hold) {
@@ -260,6 +274,22 @@ TEST_F(typed_pool, a_throw_in_one_pool_is_not_anothers) {
 	pool<noted, nested_traits> outer({}, nested_traits(inner));
 	EXPECT_EQ(outer.get()->id, 1);
 	EXPECT_EQ(inner.stats().live_count, 0u);
+}
+
+TEST_F(typed_pool, what_was_thrown_is_not_kept) {
+	using message = std::shared_ptr<int>;
+	struct refusing_traits : pool_traits<int> {
+		explicit refusing_traits(const message &m) : why(&m) {
+		}
+		void build(void *) const {
+			throw message(*why);
+		}
+		const message *why;
+	};
+	message why = std::make_shared<int>(5);
+	pool<int, refusing_traits> p({}, refusing_traits(why));
+	EXPECT_THROW((void)p.get(), message);
+	EXPECT_EQ(why.use_count(), 1);
 }
 
 // Threads.
