@@ -17,6 +17,8 @@
  * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */
 #include "pages.h"
 
+#include <tenure/detail/leaf.h>
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -398,5 +400,13 @@ void tn_pages_stats(tn_stats *stats) {
 	stats->cached_bytes = pages.warm_bytes;
 	for (unsigned class = 0; class < CLASS_COUNT; class ++)
 		stats->chunk_count += pages.warm[class].count;
+	tn_os_unlock();
+}
+
+void tn_leaf_lock(void) {
+	tn_os_lock();
+}
+
+void tn_leaf_unlock(void) {
 	tn_os_unlock();
 }

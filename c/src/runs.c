@@ -46,12 +46,20 @@ typedef struct tn_runs_spare {
 	char *begin, *end;
 } runs_spare;
 
-/* Who gives these slots back will not know how many they are; kept behind them until the reset. */
-typedef struct tn_runs_note {
-	struct tn_runs_note *next;
+/* Slots of which whoever gives them back will not know the count, until the reset. */
+typedef struct runs_note {
 	const char *slots;
 	size_t count;
 } runs_note;
+
+#define RUNS_NOTES_A_PAGE ((TN_OS_PAGE - 2 * sizeof(void *)) / sizeof(runs_note))
+
+typedef struct tn_runs_notes {
+	struct tn_runs_notes *next;
+	size_t count;
+	runs_note note[RUNS_NOTES_A_PAGE];
+} runs_notes;
+_Static_assert(sizeof(runs_notes) <= TN_OS_PAGE, "a page of notes");
 
 /* All leases of this thread. Owner thread only. */
 static _Thread_local struct {
@@ -343,8 +351,6 @@ static char *take_large(tn_runs *r, size_t count) {
 }
 
 static char *refill_lease(tn_runs *r, tn_lease *l, size_t count) {
-	if (count > r->count)
-		return errno = ENOMEM, NULL;
 	open_leases();
 	for (;;) {
 		tn_os_lock();
@@ -386,6 +392,8 @@ static char *take_of_lease(tn_runs *r, tn_lease *l, size_t count) {
 }
 
 void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
+	if (count > r->count)
+		return errno = ENOMEM, NULL;
 	char *p = take_of_lease(r, l, count);
 	if (p == NULL)
 		p = refill_lease(r, l, count);
@@ -397,17 +405,31 @@ void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 	return p;
 }
 
+/* With the lock, and room for a note; false without either. */
+static bool lock_for_note(tn_runs *r) {
+	tn_os_lock();
+	if (r->notes != NULL && r->notes->count < RUNS_NOTES_A_PAGE)
+		return true;
+	tn_os_unlock();
+	runs_notes *page = tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
+	if (page == NULL)
+		return false;
+	tn_os_lock();
+	page->next = r->notes;
+	page->count = 0;
+	r->notes = page;
+	return true;
+}
+
 void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
-	size_t more = (sizeof(runs_note) + sizeof(void *) - 1) / r->slot_bytes + 1;
-	char *p = count > r->count ? (errno = ENOMEM, NULL) : tn_runs_alloc_slow(r, l, count + more);
+	char *p = tn_runs_alloc_slow(r, l, count);
 	if (p == NULL)
 		return NULL;
-	char *end = p + count * r->slot_bytes;
-	runs_note *note = (runs_note *)tn_round_up((uintptr_t)end, sizeof(void *));
-	tn_os_lock();
-	*note = (runs_note){r->notes, p, count};
-	r->notes = note;
-	r->granted -= more;
+	if (!lock_for_note(r)) {
+		tn_runs_free(r, l, p, count);
+		return errno = ENOMEM, NULL;
+	}
+	r->notes->note[r->notes->count++] = (runs_note){p, count};
 	tn_os_unlock();
 	return p;
 }
@@ -456,19 +478,26 @@ void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count) {
 	tn_forbid(p, count * r->slot_bytes);
 }
 
+/* Under the lock. What was not noted is one slot. */
+static size_t noted_count(const tn_runs *r, const char *p) {
+	for (const runs_notes *page = r->notes; page != NULL; page = page->next)
+		for (size_t i = page->count; i > 0; i--)
+			if (page->note[i - 1].slots == p)
+				return page->note[i - 1].count;
+	return 1;
+}
+
 void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) {
 	tn_os_lock();
-	const runs_note *note = r->notes;
-	while (note != NULL && note->slots != p)
-		note = note->next;
-	size_t count = note == NULL ? 1 : note->count;
+	size_t count = noted_count(r, p);
 	tn_os_unlock();
 	tn_runs_free_slow(r, l, p, count);
 }
 
 /* ---- reset, trim, figures ---- */
 
-/* Debug renews what was forgotten, so that stale accesses fault; the others begin again in warm memory. */
+/* Debug renews what was forgotten, so that stale accesses fault; the others begin again in warm
+ * memory. */
 static runs_chunk *detach_chunks(tn_runs *r) {
 	runs_chunk *gone = r->large;
 	r->large = NULL;
@@ -495,6 +524,7 @@ bool tn_runs_reset(tn_runs *r) {
 	}
 	r->granted = r->returned = 0;
 	r->spares = NULL;
+	runs_notes *notes = r->notes;
 	r->notes = NULL;
 	r->resets++;
 	runs_chunk *gone = detach_chunks(r);
@@ -503,6 +533,10 @@ bool tn_runs_reset(tn_runs *r) {
 	for (runs_chunk *c = r->first; c != NULL && RUNS_CHECKED; c = c->next)
 		memset(c + 1, 0, (size_t)(c->begin - (char *)(c + 1)));
 	tn_os_unlock();
+	for (runs_notes *next; notes != NULL; notes = next) {
+		next = notes->next;
+		tn_pages_release(notes, TN_OS_PAGE, TN_OS_PAGE);
+	}
 	size_t bytes = release_runs_chunks(r, gone);
 	tn_os_lock();
 	r->taken_bytes -= bytes;

@@ -3,9 +3,9 @@
  *
  *   class orc : public tenure::arena_allocated<orc, 1'000'000> { ... };
  *
- * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another size
- * goes to the global heap; delete it through a base with a virtual destructor, as ever. A constructor
- * that throws loses nothing. */
+ * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another
+ * size goes to the global heap; delete it through a base with a virtual destructor, as ever. A
+ * constructor that throws loses nothing. */
 #ifndef TENURE_ALLOCATED_HPP
 #define TENURE_ALLOCATED_HPP
 
@@ -66,18 +66,9 @@ template <class T, class Calls> struct slab_home {
 	}
 	TN_OUTLINED static void *slow() noexcept {
 		handle *s = slab();
-		if (s == none()) {
-			lock::held inside(lock_);
-			s = slab();
-			if (s == none()) {
-				typename Calls::options o = options();
-				s = Calls::create(sizeof(T), slot_align(), &o);
-				if (s == nullptr)
-					return nullptr;
-				slab_.store(s, std::memory_order_release);
-			}
-		}
-		return Calls::slow(s);
+		if (s == none())
+			s = install<Calls>(slab_, none(), sizeof(T), slot_align(), options());
+		return s == nullptr ? nullptr : Calls::slow(s);
 	}
 	TN_FORCED static void give_one(void *p) noexcept {
 		Calls::free(slab(), p);
@@ -152,11 +143,9 @@ private:
 	static inline handle none_ = Calls::none;
 	static inline std::atomic<handle *> slab_{&none_};
 	static inline size_classes<Calls> arrays_;
-	static inline lock lock_;
 };
 
-template <class T, class Calls>
-class slab_allocated_by : public operators<T, slab_home<T, Calls>> {
+template <class T, class Calls> class slab_allocated_by : public operators<T, slab_home<T, Calls>> {
 	using home = slab_home<T, Calls>;
 
 public:
@@ -195,7 +184,8 @@ template <class T> using slab_allocated = detail::slab_allocated_by<T, detail::s
 /* In a shared slab.
  *
  * threads  any */
-template <class T> using shared_slab_allocated = detail::slab_allocated_by<T, detail::shared_slab_calls>;
+template <class T>
+using shared_slab_allocated = detail::slab_allocated_by<T, detail::shared_slab_calls>;
 
 }
 }

@@ -1,4 +1,5 @@
-/* tenure/allocator.hpp: an allocator for containers that knows its resource's type: no virtual calls. */
+/* tenure/allocator.hpp: an allocator for containers that knows its resource's type, so that nothing is
+ * virtual. */
 #ifndef TENURE_ALLOCATOR_HPP
 #define TENURE_ALLOCATOR_HPP
 
@@ -24,13 +25,12 @@ public:
 	using propagate_on_container_move_assignment = std::true_type;
 	using propagate_on_container_swap = std::true_type;
 	using is_always_equal = std::false_type;
-	template <class U> struct rebind {
-		using other = allocator<U, Resource>;
-	};
+	template <class U> struct rebind { using other = allocator<U, Resource>; };
 
 	allocator(Resource &r TN_LIFETIMEBOUND) noexcept : resource_(std::addressof(r)) {
 	}
-	template <class U> allocator(const allocator<U, Resource> &other) noexcept : resource_(other.resource()) {
+	template <class U>
+	allocator(const allocator<U, Resource> &other) noexcept : resource_(other.resource()) {
 	}
 
 	/* throws  std::bad_array_new_length for a product that cannot be, and as the resource */
@@ -46,13 +46,6 @@ public:
 		return resource_;
 	}
 
-	friend bool operator==(const allocator &a, const allocator &b) noexcept {
-		return a.resource_ == b.resource_;
-	}
-	friend bool operator!=(const allocator &a, const allocator &b) noexcept {
-		return a.resource_ != b.resource_;
-	}
-
 private:
 	template <class R>
 	static constexpr auto frees(int)
@@ -65,6 +58,15 @@ private:
 
 	Resource *resource_;
 };
+
+template <class T, class U, class Resource>
+bool operator==(const allocator<T, Resource> &a, const allocator<U, Resource> &b) noexcept {
+	return a.resource() == b.resource();
+}
+template <class T, class U, class Resource>
+bool operator!=(const allocator<T, Resource> &a, const allocator<U, Resource> &b) noexcept {
+	return a.resource() != b.resource();
+}
 
 }
 }

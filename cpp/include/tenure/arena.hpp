@@ -151,8 +151,8 @@ public:
 	/* The same, by moving the block where it has to.
 	 *
 	 * throws  as alloc; the block is unchanged then */
-	[[nodiscard]] void *realloc(void *p, std::size_t old_size, std::size_t new_size,
-		std::size_t align = 0) TN_LIFETIMEBOUND {
+	[[nodiscard]] void *realloc(
+		void *p, std::size_t old_size, std::size_t new_size, std::size_t align = 0) TN_LIFETIMEBOUND {
 		return detail::had(tn_arena_realloc(arena_, p, old_size, new_size, align));
 	}
 
@@ -170,7 +170,8 @@ public:
 #if defined(__GNUC__)
 	[[gnu::format(printf, 2, 3)]]
 #endif
-	char *printf(const char *format, ...) TN_LIFETIMEBOUND {
+	char *
+	printf(const char *format, ...) TN_LIFETIMEBOUND {
 		std::va_list rest, again;
 		va_start(rest, format);
 		va_copy(again, rest);

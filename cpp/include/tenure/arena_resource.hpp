@@ -3,6 +3,8 @@
 #ifndef TENURE_ARENA_RESOURCE_HPP
 #define TENURE_ARENA_RESOURCE_HPP
 
+#include <cstring>
+
 #include "arena.hpp"
 #include "detail/outstanding.hpp"
 #include "detail/upstream.hpp"
@@ -25,8 +27,7 @@ public:
 	 * throws  std::invalid_argument for options that cannot be met */
 	arena_resource() : arena_resource(arena_options{}) {
 	}
-	explicit arena_resource(std::pmr::memory_resource *upstream)
-		: arena_resource(sized(0), upstream) {
+	explicit arena_resource(std::pmr::memory_resource *upstream) : arena_resource(sized(0), upstream) {
 	}
 	explicit arena_resource(std::size_t initial_size) : arena_resource(sized(initial_size)) {
 	}
@@ -40,6 +41,10 @@ public:
 		: arena_resource(buffered(buffer, size), upstream) {
 	}
 	explicit arena_resource(const arena_options &options) : options_(options), arena_(&own_) {
+		if (options.source != nullptr) {
+			source_ = *options.source;
+			options_.source = &source_;
+		}
 		begin();
 	}
 	/* In an arena that is there already: what it holds ends when that is reset, or here by release. */
@@ -62,6 +67,9 @@ public:
 			borrowed_->trim();
 			return;
 		}
+		char name[sizeof own_.name];
+		std::memcpy(name, own_.name, sizeof name);
+		options_.name = name;
 		tn_arena_deinit(arena_);
 		tn_arena_init(arena_, &options_);
 	}
@@ -79,16 +87,15 @@ public:
 	 * TN_ALIGN_MAX.
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_FORCED void *alloc(std::size_t bytes,
-		std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+	[[nodiscard]] TN_FORCED void *alloc(
+		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		outstanding_.add(bytes);
 		void *p;
 		if (TN_LIKELY(tn_arena_bump(arena_, bytes, align, &p)))
 			return p;
 		return rare(tn_arena_alloc_slow(arena_, bytes, align), bytes);
 	}
-	TN_FORCED void free(
-		void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
+	TN_FORCED void free(void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
 		outstanding_.remove(bytes);
 	}
 

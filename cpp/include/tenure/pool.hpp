@@ -34,8 +34,8 @@ template <class T> struct pool_traits {
 	}
 };
 
-/* A pool of T. Every object that it built is destroyed at its end; no lease may outlive it. A moved-from
- * pool can be destroyed and assigned to.
+/* A pool of T. Every object that it built is destroyed at its end; no lease may outlive it. A
+ * moved-from pool can be destroyed and assigned to.
  *
  * threads  any; moving and destroying while no other call is under way */
 template <class T, class Traits = pool_traits<T>> class pool {
@@ -60,13 +60,15 @@ public:
 			put();
 		}
 
-		T &operator*() const noexcept {
+		/* The object, while the lease lasts. */
+		T &operator*() const noexcept TN_LIFETIMEBOUND {
 			return *object_;
 		}
-		T *operator->() const noexcept {
+		T *operator->() const noexcept TN_LIFETIMEBOUND {
 			return object_;
 		}
-		T *get() const noexcept {
+		/* nullptr for an empty one. */
+		T *get() const noexcept TN_LIFETIMEBOUND {
 			return object_;
 		}
 		explicit operator bool() const noexcept {

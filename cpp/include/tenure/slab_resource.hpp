@@ -25,7 +25,9 @@ inline namespace TN_INLINE_NAMESPACE {
  * Where no upstream is named they come from Tenure's page layer, and go back to it while the resource
  * lives, and large blocks come from std::pmr::new_delete_resource().
  *
- * Not to be used by name: slab_resource and shared_slab_resource are. */
+ * Not to be used by name: slab_resource and shared_slab_resource are.
+ *
+ * threads  as the slabs: one at a time, or any */
 template <class Calls> class basic_slab_resource final : public std::pmr::memory_resource {
 public:
 	/* Roles as in std::pmr. `largest_required_pool_block` is rounded up to a class and at most 8 KiB;
@@ -63,11 +65,11 @@ public:
 	}
 
 	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
-	 * TN_ALIGN_MAX; free takes both as alloc did.
+	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_FORCED void *alloc(std::size_t bytes,
-		std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+	[[nodiscard]] TN_FORCED void *alloc(
+		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		std::size_t index = (bytes - 1) / detail::fine_step;
 		void *p;
 		if (TN_LIKELY(index < detail::fine_count && detail::is_plain(align))) {

@@ -38,7 +38,7 @@ typedef struct tn_runs {
 	struct tn_runs_chunk *first, *current, *large;
 	char *fresh; /* in the current chunk: the first slot that was not leased */
 	struct tn_runs_spare *spares;
-	struct tn_runs_note *notes;
+	struct tn_runs_notes *notes;
 	size_t chunk_bytes, taken_bytes, peak_slots;
 	uint64_t refills, resets;
 	struct tn_runs *next_runs; /* that were ever used */

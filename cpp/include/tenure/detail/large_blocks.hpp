@@ -2,6 +2,7 @@
 #ifndef TENURE_DETAIL_LARGE_BLOCKS_HPP
 #define TENURE_DETAIL_LARGE_BLOCKS_HPP
 
+#include "leaf.hpp"
 #include "upstream.hpp"
 
 namespace tenure {
@@ -28,11 +29,11 @@ public:
 			errno = ENOMEM;
 			return nullptr;
 		}
-		lock::held inside(lock_);
 		void *base = allocate_from(upstream_, lead + bytes, align_of(align));
 		if (base == nullptr)
 			return nullptr;
 		char *p = static_cast<char *>(base) + lead;
+		leaf_lock inside;
 		head *h = ::new (p - sizeof(head)) head{first_, nullptr, bytes, align};
 		if (first_ != nullptr)
 			first_->previous = h;
@@ -43,13 +44,15 @@ public:
 	}
 
 	void free(void *p, std::size_t bytes, std::size_t align) noexcept {
-		lock::held inside(lock_);
 		auto *h = reinterpret_cast<head *>(static_cast<char *>(p) - sizeof(head));
-		if (h->next != nullptr)
-			h->next->previous = h->previous;
-		(h->previous == nullptr ? first_ : h->previous->next) = h->next;
-		count_--;
-		bytes_ -= bytes;
+		{
+			leaf_lock inside;
+			if (h->next != nullptr)
+				h->next->previous = h->previous;
+			(h->previous == nullptr ? first_ : h->previous->next) = h->next;
+			count_--;
+			bytes_ -= bytes;
+		}
 		give_back(p, bytes, align);
 	}
 
@@ -63,7 +66,7 @@ public:
 	}
 
 	void add_to(tn_stats &sum) const noexcept {
-		lock::held inside(lock_);
+		leaf_lock inside;
 		sum.live_count += count_;
 		sum.live_bytes += bytes_;
 		sum.reserved_bytes += bytes_;
@@ -89,7 +92,6 @@ private:
 	}
 
 	memory_resource *upstream_;
-	mutable lock lock_;
 	head *first_ = nullptr;
 	std::size_t count_ = 0, bytes_ = 0;
 };

@@ -13,8 +13,8 @@ namespace detail {
 /* The line that debug writes where a resource ends and containers live on. */
 inline void report_outstanding(const char *kind, std::size_t blocks, std::size_t bytes) noexcept {
 	if (blocks != 0)
-		std::fprintf(
-			stderr, "tenure: %s: destroyed with %zu bytes in %zu blocks outstanding\n", kind, bytes, blocks);
+		std::fprintf(stderr, "tenure: %s: destroyed with %zu bytes in %zu blocks outstanding\n", kind,
+			bytes, blocks);
 }
 
 class outstanding {

@@ -5,14 +5,14 @@
 
 #include <atomic>
 
-#include "lock.hpp"
+#include "config.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* Sizes up to 1 KiB in steps of 16 bytes, up to 8 KiB in four steps a doubling. A slot is aligned to the
- * largest power of two that divides its size, so a size that is a multiple of an alignment has it. */
+/* Sizes up to 1 KiB in steps of 16 bytes, up to 8 KiB in four steps a doubling. A slot is aligned to
+ * the largest power of two that divides its size, so what is a multiple of an alignment has it. */
 constexpr std::size_t fine_count = 64, fine_step = 16, fine_bytes = fine_count * fine_step;
 constexpr std::size_t class_bytes_max = 8192, class_align_max = 4096;
 constexpr std::size_t class_count = fine_count + 3 * 4;
@@ -34,10 +34,11 @@ TN_FORCED constexpr bool is_plain(std::size_t align) {
 	return align <= 16 && ((std::size_t{0x10117} >> align) & 1) != 0;
 }
 
-/* The class for blocks of `bytes` (0 counts as 1) at `align`, a power of two; class_count where a slab
- * is not the place. */
+/* The class for blocks of `bytes` (0 counts as 1) at `align`, a power of two or 0 for 16; class_count
+ * where a slab is not the place. */
 constexpr std::size_t class_of(std::size_t bytes, std::size_t align) {
 	std::size_t size = bytes == 0 ? 1 : bytes;
+	align = align == 0 ? fine_step : align;
 	if (size > class_bytes_max || align > class_align_max)
 		return class_count;
 	if (align > fine_step)
@@ -48,6 +49,19 @@ constexpr std::size_t class_of(std::size_t bytes, std::size_t align) {
 	while (index < class_count && (class_bytes(index) < size || class_bytes(index) % align != 0))
 		index++;
 	return index;
+}
+
+/* Makes a slab for `place`, where `none` stands; of two threads that do so at the same time one keeps
+ * its own. No lock: making one may wait for others. */
+template <class Calls>
+typename Calls::handle *install(std::atomic<typename Calls::handle *> &place,
+	typename Calls::handle *none, std::size_t bytes, std::size_t align,
+	const typename Calls::options &options) noexcept {
+	typename Calls::handle *there = none, *made = Calls::create(bytes, align, &options);
+	if (made == nullptr || place.compare_exchange_strong(there, made, std::memory_order_acq_rel))
+		return made;
+	Calls::end(made);
+	return there;
 }
 
 /* The slabs. Constant-initialised and never destroyed by itself: `clear` does it. */
@@ -66,13 +80,8 @@ public:
 
 	/* The same, made where it is not there; nullptr with errno. */
 	TN_OUTLINED handle *add(std::size_t index, const typename Calls::options &options) noexcept {
-		lock::held inside(lock_);
-		if (handle *there = find(index))
-			return there;
 		std::size_t bytes = class_bytes(index);
-		handle *made = Calls::create(bytes, slot_align(bytes), &options);
-		slabs_[index].store(made, std::memory_order_release);
-		return made;
+		return install<Calls>(slabs_[index], nullptr, bytes, slot_align(bytes), options);
 	}
 
 	/* The class that carved `p`, or class_count. */
@@ -102,7 +111,6 @@ private:
 	}
 
 	std::atomic<handle *> slabs_[class_count] = {};
-	lock lock_;
 };
 
 }

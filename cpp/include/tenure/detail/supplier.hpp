@@ -2,6 +2,7 @@
 #ifndef TENURE_DETAIL_SUPPLIER_HPP
 #define TENURE_DETAIL_SUPPLIER_HPP
 
+#include "leaf.hpp"
 #include "upstream.hpp"
 
 namespace tenure {
@@ -32,8 +33,9 @@ public:
 
 	/* What a slab takes as its source. */
 	tn_source as_source() noexcept {
-		return {[](void *self, std::size_t size,
-					std::size_t align) { return static_cast<supplier *>(self)->acquire(size, align); },
+		return {[](void *self, std::size_t size, std::size_t align) {
+					return static_cast<supplier *>(self)->acquire(size, align);
+				},
 			[](void *self, void *p, std::size_t size) {
 				static_cast<supplier *>(self)->release(p, size);
 			},
@@ -44,7 +46,8 @@ public:
 	void give_back() noexcept {
 		while (pieces_ != nullptr) {
 			piece old = *pieces_;
-			upstream_->deallocate(reinterpret_cast<char *>(pieces_ + 1) - old.bytes, old.bytes, old.align);
+			upstream_->deallocate(
+				reinterpret_cast<char *>(pieces_ + 1) - old.bytes, old.bytes, old.align);
 			pieces_ = old.next;
 		}
 		low_ = high_ = nullptr;
@@ -76,14 +79,31 @@ private:
 	}
 
 	void *acquire(std::size_t size, std::size_t align) noexcept {
-		lock::held inside(lock_);
-		std::size_t r = rank(size), bytes = page_bytes << r;
+		std::size_t r = rank(size);
+		for (;;) {
+			std::size_t piece_bytes;
+			{
+				leaf_lock inside;
+				if (void *p = cut(r, align))
+					return p;
+				while (next_bytes_ < 2 * (page_bytes << r))
+					next_bytes_ *= 2;
+				piece_bytes = next_bytes_;
+			}
+			if (!add_piece(piece_bytes, align))
+				return nullptr;
+		}
+	}
+
+	/* nullptr when there is not enough left. */
+	void *cut(std::size_t r, std::size_t align) noexcept {
+		std::size_t bytes = page_bytes << r;
 		spare *p = spares_[r];
 		if (p != nullptr && reinterpret_cast<std::uintptr_t>(p) % align == 0) {
 			spares_[r] = p->next;
 			return p;
 		}
-		if (room(align) < bytes && !add_piece(bytes, align))
+		if (room(align) < bytes)
 			return nullptr;
 		if (align == page_bytes)
 			return high_ -= bytes;
@@ -92,7 +112,7 @@ private:
 	}
 
 	void release(void *p, std::size_t size) noexcept {
-		lock::held inside(lock_);
+		leaf_lock inside;
 		spare *&list = spares_[rank(size)];
 		list = ::new (p) spare{list};
 	}
@@ -107,24 +127,22 @@ private:
 		return left < padding(align) ? 0 : left - padding(align);
 	}
 
-	/* A piece for two chunks of `bytes` at least. */
+	/* Where two threads do so at the same time, what is left of the other's piece is not used. */
 	bool add_piece(std::size_t bytes, std::size_t align) noexcept {
-		while (next_bytes_ < 2 * bytes)
-			next_bytes_ *= 2;
-		std::size_t whole = next_bytes_ + sizeof(piece), piece_at = align > piece_align ? align : piece_align;
-		void *base = allocate_from(upstream_, whole, piece_at);
+		std::size_t whole = bytes + sizeof(piece), piece_at = align > piece_align ? align : piece_align;
+		char *base = static_cast<char *>(allocate_from(upstream_, whole, piece_at));
 		if (base == nullptr)
 			return false;
-		low_ = static_cast<char *>(base);
-		high_ = low_ + next_bytes_;
+		leaf_lock inside;
+		low_ = base;
+		high_ = base + bytes;
 		pieces_ = ::new (high_) piece{pieces_, whole, piece_at};
-		if (next_bytes_ < piece_bytes_max)
+		if (next_bytes_ == bytes && bytes < piece_bytes_max)
 			next_bytes_ *= 2;
 		return true;
 	}
 
 	memory_resource *upstream_;
-	lock lock_;
 	piece *pieces_ = nullptr;
 	char *low_ = nullptr, *high_ = nullptr; /* what is left of the newest piece */
 	std::size_t next_bytes_ = piece_bytes_min;

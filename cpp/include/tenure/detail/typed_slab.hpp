@@ -124,15 +124,16 @@ public:
 		return Calls::owns(slab_, p);
 	}
 
-	/* Calls `visit(T &)` for every live slot; there must be an object in each. `visit` must not call the
-	 * slab, and must not throw. */
+	/* Calls `visit(T &)` for every live slot; there must be an object in each. `visit` must not call
+	 * the slab, and must not throw. */
 	template <class Visit> void each(Visit &&visit) {
+		auto *call = std::addressof(visit);
 		Calls::each(
 			slab_,
-			[](void *slot, void *f) {
-				(*static_cast<std::remove_reference_t<Visit> *>(f))(*static_cast<T *>(slot));
+			[](void *slot, void *at) {
+				(**static_cast<decltype(call) *>(at))(*static_cast<T *>(slot));
 			},
-			const_cast<void *>(static_cast<const void *>(std::addressof(visit))));
+			&call);
 	}
 
 	tn_stats stats() const noexcept {

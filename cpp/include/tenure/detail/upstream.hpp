@@ -6,7 +6,7 @@
 #include <memory_resource>
 #include <utility>
 
-#include "lock.hpp"
+#include "config.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
