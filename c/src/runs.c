@@ -67,8 +67,8 @@ static _Thread_local struct {
 	tn_lease *first;
 } own_leases;
 
-/* All that were ever used; under the lock. */
-static tn_runs *all_runs;
+/* All with leases; under the lock. A module that is closed after its threads have ended is not here. */
+static tn_runs *leased_runs;
 
 /* ---- chunks ---- */
 
@@ -169,7 +169,9 @@ static size_t grantable(const tn_runs *r, size_t least) {
 
 /* ---- runs, under the lock ---- */
 
+/* Slots that were leased and are not used, if they hold the words for it. */
 static void keep_spare(tn_runs *r, char *begin, char *end) {
+	end = begin + slots_between(r, begin, end) * r->slot_bytes;
 	uintptr_t at = ((uintptr_t)begin + sizeof(void *) - 1) & ~(uintptr_t)(sizeof(void *) - 1);
 	if (begin == end || at + sizeof(runs_spare) > (uintptr_t)end)
 		return;
@@ -178,15 +180,18 @@ static void keep_spare(tn_runs *r, char *begin, char *end) {
 	r->spares = s;
 }
 
-static char *clip_run(const tn_runs *r, char *begin, char *end, size_t most) {
-	return slots_between(r, begin, end) < most ? end : begin + most * r->slot_bytes;
+/* The end of a run of `most` slots, or of all that there are. */
+static char *clip_run(const tn_runs *r, char *begin, const char *end, size_t most) {
+	size_t slots = slots_between(r, begin, end);
+	return begin + (slots < most ? slots : most) * r->slot_bytes;
 }
 
-/* Several slots begin at an address that any object can have: bytes to the next slot that does. */
+/* Several slots begin at an address that any object can have: bytes to skip for that. Hardened and debug
+ * stay on the grid of slots, where they can tell the inside of one from its beginning. */
 static size_t bytes_to_skip(const tn_runs *r, const char *p, size_t count) {
 	size_t bytes = 0;
 	while (count > 1 && ((uintptr_t)p + bytes) % RUNS_ARRAY_ALIGN != 0)
-		bytes += r->slot_bytes;
+		bytes += RUNS_CHECKED ? r->slot_bytes : 1;
 	return bytes;
 }
 
@@ -200,10 +205,11 @@ static char *begin_in(const tn_runs *r, char *begin, const char *end, size_t lea
 static char *cut_run(tn_runs *r, size_t least, size_t most, char **end) {
 	char *p = r->spares == NULL ? NULL : begin_in(r, r->spares->begin, r->spares->end, least);
 	if (p != NULL) {
-		char *limit = r->spares->end;
-		r->spares = r->spares->next;
-		*end = clip_run(r, p, limit, most);
-		keep_spare(r, *end, limit);
+		runs_spare s = *r->spares;
+		r->spares = s.next;
+		*end = clip_run(r, p, s.end, most);
+		keep_spare(r, s.begin, p);
+		keep_spare(r, *end, s.end);
 		return p;
 	}
 	if (r->current == NULL)
@@ -215,6 +221,7 @@ static char *cut_run(tn_runs *r, size_t least, size_t most, char **end) {
 		r->current = r->current->next;
 		r->fresh = r->current->begin;
 	}
+	keep_spare(r, r->fresh, p);
 	r->fresh = *end = clip_run(r, p, r->current->end, most);
 	return p;
 }
@@ -236,11 +243,19 @@ static void add_runs_chunk(tn_runs *r, runs_chunk *c) {
 
 /* ---- leases ---- */
 
-static void leave_runs(tn_lease *l) {
+static void leave_runs(const tn_lease *l) {
 	tn_runs *r = l->runs;
 	r->granted -= unused_in(r, l);
 	r->returned += TN_LEASE_CREDIT - l->credit;
 	keep_spare(r, l->cursor, l->limit);
+}
+
+static void unlist_unleased(tn_runs *r) {
+	if (r->leases != NULL)
+		return;
+	*r->runs_link = r->next_runs;
+	if (r->next_runs != NULL)
+		r->next_runs->runs_link = r->runs_link;
 }
 
 static void end_own_leases(void) {
@@ -251,6 +266,7 @@ static void end_own_leases(void) {
 		*l->link = l->next;
 		if (l->next != NULL)
 			l->next->link = l->link;
+		unlist_unleased(l->runs);
 		TN_LEASE_SET(&l->cursor, NULL);
 		TN_LEASE_SET(&l->limit, NULL);
 		TN_LEASE_SET(&l->credit, 0);
@@ -264,7 +280,8 @@ static void end_own_leases(void) {
  * next threads will use again, and are left as they are. */
 static void drop_lost_leases(void) {
 	tn_os_lock();
-	for (tn_runs *r = all_runs; r != NULL; r = r->next_runs) {
+	for (tn_runs *r = leased_runs, *next; r != NULL; r = next) {
+		next = r->next_runs;
 		tn_lease **link = &r->leases;
 		for (tn_lease *l = r->leases; l != NULL; l = l->next) {
 			if (l->thread != &own_leases) {
@@ -276,6 +293,7 @@ static void drop_lost_leases(void) {
 			link = &l->next;
 		}
 		*link = NULL;
+		unlist_unleased(r);
 	}
 	tn_os_unlock();
 }
@@ -291,14 +309,17 @@ static void open_leases(void) {
 
 /* Under the lock. */
 static void enlist(tn_runs *r, tn_lease *l) {
-	if (!r->known) {
-		r->known = true;
-		r->next_runs = all_runs;
-		all_runs = r;
+	if (r->chunk_bytes == 0)
 		r->chunk_bytes = runs_chunk_bytes(r);
-	}
 	if (l->runs != NULL || own_leases.state != LEASES_OPEN)
 		return;
+	if (r->leases == NULL) {
+		r->next_runs = leased_runs;
+		r->runs_link = &leased_runs;
+		if (leased_runs != NULL)
+			leased_runs->runs_link = &r->next_runs;
+		leased_runs = r;
+	}
 	l->runs = r;
 	l->thread = &own_leases;
 	TN_LEASE_SET(&l->credit, TN_LEASE_CREDIT);
@@ -376,18 +397,23 @@ static char *refill_lease(tn_runs *r, tn_lease *l, size_t count) {
 	}
 }
 
-/* Slots of the lease that were passed over were never handed out. */
+/* What was passed over before an array, and what is less than a slot at the end then, was not handed
+ * out. */
 static char *take_of_lease(tn_runs *r, tn_lease *l, size_t count) {
 	char *cursor = TN_LEASE_GET(&l->cursor);
 	char *p = cursor == NULL ? NULL : begin_in(r, cursor, l->limit, count);
 	if (p == NULL)
 		return NULL;
-	TN_LEASE_SET(&l->cursor, p + count * r->slot_bytes);
 	if (p != cursor) {
 		tn_os_lock();
-		r->granted -= slots_between(r, cursor, p);
+		char *limit = clip_run(r, p, l->limit, SIZE_MAX);
+		r->granted -= unused_in(r, l) - slots_between(r, p, limit);
+		keep_spare(r, cursor, p);
+		TN_LEASE_SET(&l->limit, limit);
+		TN_LEASE_SET(&l->cursor, p);
 		tn_os_unlock();
 	}
+	TN_LEASE_SET(&l->cursor, p + count * r->slot_bytes);
 	return p;
 }
 
@@ -441,7 +467,7 @@ static runs_chunk *runs_chunk_at(const tn_runs *r, const char *p) {
 		if ((uintptr_t)p - (uintptr_t)c < c->bytes)
 			return c;
 	uintptr_t base = (uintptr_t)p & ~(uintptr_t)(r->chunk_bytes - 1);
-	return r->known && tn_pages_owner(base) == r ? (runs_chunk *)base : NULL;
+	return r->chunk_bytes != 0 && tn_pages_owner(base) == r ? (runs_chunk *)base : NULL;
 }
 
 /* Hardened and debug, under the lock: notes that the slots at p are back. */

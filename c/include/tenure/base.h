@@ -35,7 +35,7 @@ extern "C" {
 #define TN_NONE SIZE_MAX
 
 /* The largest alignment that any call accepts, bytes. */
-#define TN_ALIGN_MAX ((size_t)1 << 20)
+#define TN_ALIGN_MAX (sizeof(char) << 20)
 
 /* Names are copied; longer ones are cut to this many bytes. */
 #define TN_NAME_BYTES 31

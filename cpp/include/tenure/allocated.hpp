@@ -58,7 +58,7 @@ private:
 };
 
 /* A slab for T, made when first needed and never destroyed, and slabs for its arrays up to 8 KiB. */
-template <class T, class Calls> struct slab_home {
+template <class T, class Calls> struct TN_VISIBLE slab_home {
 	using handle = typename Calls::handle;
 
 	TN_FORCED static bool pop(void **slot) noexcept {

@@ -37,7 +37,12 @@ template <class T> struct object_cleanup : cleanup {
 	}
 };
 
-/* The elements follow it, in reverse order they go. */
+template <class T> void destroy_reversed(T *elements, std::size_t count) noexcept {
+	for (std::size_t i = count; i > 0; i--)
+		std::destroy_at(elements + i - 1);
+}
+
+/* The elements follow it. */
 template <class T>
 struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) array_cleanup : cleanup {
 	std::size_t count;
@@ -47,8 +52,7 @@ struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) ar
 	}
 	static void destroy(cleanup *c) noexcept {
 		auto *self = static_cast<array_cleanup *>(c);
-		for (std::size_t i = self->count; i > 0; i--)
-			std::destroy_at(self->elements() + i - 1);
+		destroy_reversed(self->elements(), self->count);
 	}
 };
 
@@ -86,9 +90,9 @@ public:
 		: arena_(std::exchange(other.arena_, nullptr)), newest_(std::exchange(other.newest_, nullptr)) {
 	}
 	arena &operator=(arena &&other) noexcept {
-		arena old(std::move(*this));
-		std::swap(arena_, other.arena_);
-		std::swap(newest_, other.newest_);
+		arena taken(std::move(other));
+		std::swap(arena_, taken.arena_);
+		std::swap(newest_, taken.newest_);
 		return *this;
 	}
 	~arena() {
@@ -104,7 +108,7 @@ public:
 		return detail::arena_alloc(arena_, size, align);
 	}
 
-	/* Builds a T.
+	/* Builds a T from its constructor's arguments, or an aggregate from its members.
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws; then the object's memory is all but 16
 	 *         bytes there for the next block
@@ -134,9 +138,10 @@ public:
 			return fill(p, bytes, static_cast<T *>(p), count);
 		} else {
 			using head = detail::array_cleanup<T>;
-			/* Cannot wrap: bytes are at most PTRDIFF_MAX. */
-			auto *h = static_cast<head *>(alloc(sizeof(head) + bytes, alignof(head)));
-			fill(h, sizeof(head) + bytes, h->elements(), count);
+			/* Cannot wrap: bytes are at most PTRDIFF_MAX. Of no elements, too, the address is its own. */
+			std::size_t whole = sizeof(head) + (bytes == 0 ? 1 : bytes);
+			auto *h = static_cast<head *>(alloc(whole, alignof(head)));
+			fill(h, whole, h->elements(), count);
 			h->count = count;
 			link(h, head::destroy);
 			return h->elements();
@@ -252,18 +257,25 @@ private:
 	template <class T, class... Args>
 	TN_FORCED T *construct(void *block, void *place, std::size_t size, Args &&...args) {
 		if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-			return ::new (place) T(std::forward<Args>(args)...);
+			return detail::build<T>(place, std::forward<Args>(args)...);
 		} else {
 			detail::guard undo([&] { tn_arena_resize(arena_, block, size, 0); });
-			T *object = ::new (place) T(std::forward<Args>(args)...);
+			T *object = detail::build<T>(place, std::forward<Args>(args)...);
 			undo.keep();
 			return object;
 		}
 	}
 
+	/* `count` value-initialised T; when one of them throws, those before it go in reverse order, and the
+	 * block goes back. */
 	template <class T> T *fill(void *block, std::size_t size, T *elements, std::size_t count) {
-		detail::guard undo([&] { tn_arena_resize(arena_, block, size, 0); });
-		std::uninitialized_value_construct_n(elements, count);
+		std::size_t built = 0;
+		detail::guard undo([&] {
+			detail::destroy_reversed(elements, built);
+			tn_arena_resize(arena_, block, size, 0);
+		});
+		for (; built < count; built++)
+			::new (static_cast<void *>(elements + built)) T();
 		undo.keep();
 		return elements;
 	}

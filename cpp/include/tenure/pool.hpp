@@ -51,9 +51,9 @@ public:
 			: from_(other.from_), object_(std::exchange(other.object_, nullptr)) {
 		}
 		lease &operator=(lease &&other) noexcept {
-			lease old(std::move(*this));
-			from_ = other.from_;
-			object_ = std::exchange(other.object_, nullptr);
+			lease taken(std::move(other));
+			std::swap(from_, taken.from_);
+			std::swap(object_, taken.object_);
 			return *this;
 		}
 		~lease() {
@@ -111,9 +111,9 @@ public:
 		: traits_(std::move(other.traits_)), pool_(std::exchange(other.pool_, nullptr)) {
 	}
 	pool &operator=(pool &&other) noexcept {
-		pool old(std::move(*this));
-		std::swap(traits_, other.traits_);
-		std::swap(pool_, other.pool_);
+		pool taken(std::move(other));
+		std::swap(traits_, taken.traits_);
+		std::swap(pool_, taken.pool_);
 		return *this;
 	}
 	~pool() {

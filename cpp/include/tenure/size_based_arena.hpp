@@ -13,8 +13,8 @@ namespace detail {
 template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
 }
 
-/* Room for `N` objects of T, known by their type: one arena for each T and N, wherever it is asked for,
- * from the first constructor before main to the last destructor after it. What is given back is
+/* Room for `N` objects of T, known by their type: one arena for each T and N, wherever it is asked for
+ * (where T is visible in all shared libraries), from the first constructor before main to the last destructor after it. What is given back is
  * counted and not used again before `reset`: that is why allocating is moving a cursor, and giving back
  * is a subtraction.
  *
@@ -25,7 +25,7 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
  * budget_bytes  N objects must not be larger, or it does not compile
  * threads       any; reset and trim when no other call is under way */
 template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
-class size_based_arena {
+class TN_VISIBLE size_based_arena {
 	static_assert(N > 0, "an arena for no object");
 	static_assert(N <= budget_bytes / sizeof(T), "N objects of this size are more than the budget");
 	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");

@@ -41,8 +41,7 @@ typedef struct tn_runs {
 	struct tn_runs_notes *notes;
 	size_t chunk_bytes, taken_bytes, peak_slots;
 	uint64_t refills, resets;
-	struct tn_runs *next_runs; /* that were ever used */
-	bool known;
+	struct tn_runs *next_runs, **runs_link; /* of those with leases */
 } tn_runs;
 
 #if defined(__GNUC__)

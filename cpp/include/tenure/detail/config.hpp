@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 
 #include <tenure/base.h>
 #include <tenure/stats.h>
@@ -46,9 +48,12 @@
 #if defined(__GNUC__)
 #define TN_FORCED [[gnu::always_inline]] inline
 #define TN_OUTLINED [[gnu::noinline, gnu::cold]]
+/* One for the whole process also where symbols are hidden by default, as long as T itself is not. */
+#define TN_VISIBLE [[gnu::visibility("default")]]
 #else
 #define TN_FORCED inline
 #define TN_OUTLINED
+#define TN_VISIBLE
 #endif
 
 namespace tenure {
@@ -89,6 +94,14 @@ template <class T> TN_FORCED std::size_t bytes_of(std::size_t count) {
 	return count * sizeof(T);
 }
 
+/* Builds a T at `place`: with parentheses, or an aggregate's members with braces. */
+template <class T, class... Args> TN_FORCED T *build(void *place, Args &&...args) {
+	if constexpr (std::is_constructible_v<T, Args...>)
+		return ::new (place) T(std::forward<Args>(args)...);
+	else
+		return ::new (place) T{std::forward<Args>(args)...};
+}
+
 /* Undoes something when a scope is left by an exception, that is, unless it was told to keep it. */
 template <class Undo> class guard {
 public:
@@ -108,6 +121,7 @@ private:
 	Undo undo_;
 	bool armed_ = true;
 };
+template <class Undo> guard(Undo) -> guard<Undo>;
 
 }
 }

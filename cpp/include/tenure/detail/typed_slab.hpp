@@ -18,10 +18,10 @@ template <class Calls, class T, class Handle, class... Args>
 TN_FORCED T *make_in(Handle *from, Args &&...args) {
 	void *slot = Calls::alloc(from);
 	if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-		return ::new (slot) T(std::forward<Args>(args)...);
+		return build<T>(slot, std::forward<Args>(args)...);
 	} else {
 		guard undo([&] { Calls::free(from, slot); });
-		T *object = ::new (slot) T(std::forward<Args>(args)...);
+		T *object = build<T>(slot, std::forward<Args>(args)...);
 		undo.keep();
 		return object;
 	}
@@ -66,8 +66,8 @@ public:
 	typed_slab(typed_slab &&other) noexcept : slab_(std::exchange(other.slab_, nullptr)) {
 	}
 	typed_slab &operator=(typed_slab &&other) noexcept {
-		typed_slab old(std::move(*this));
-		std::swap(slab_, other.slab_);
+		typed_slab taken(std::move(other));
+		std::swap(slab_, taken.slab_);
 		return *this;
 	}
 	~typed_slab() {
