@@ -17,7 +17,7 @@
  * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */
 #include "pages.h"
 
-#include <tenure/detail/leaf.h>
+#include <tenure/detail/front.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -403,10 +403,10 @@ void tn_pages_stats(tn_stats *stats) {
 	tn_os_unlock();
 }
 
-void tn_leaf_lock(void) {
+void tn_front_lock(void) {
 	tn_os_lock();
 }
 
-void tn_leaf_unlock(void) {
+void tn_front_unlock(void) {
 	tn_os_unlock();
 }

@@ -1,6 +1,8 @@
 /* Panics. The line is built in a buffer on the stack and written with one write. */
 #include "panic.h"
 
+#include <tenure/detail/front.h>
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,4 +79,8 @@ void tn_busy_panic(const char *kind, const char *name, const char *operation, ui
 		tn_panic(kind, name, "%s: thread %zu overlaps a call of thread %zu", operation,
 			(size_t)tn_os_thread(), (size_t)other);
 	tn_panic(kind, name, "%s: overlaps another call", operation);
+}
+
+void tn_front_panic(const char *kind, const char *operation, const void *p, const char *what) {
+	tn_panic(kind, NULL, "%s: %p %s", operation, p, what);
 }

@@ -36,8 +36,7 @@ typedef struct tn_runs_chunk runs_chunk;
 struct tn_runs_chunk {
 	runs_chunk *next;
 	size_t bytes;
-	char *begin,
-		*end; /* of its slots; before them, in hardened and debug, a bit for each returned one */
+	char *begin, *end; /* of its slots; before them, in hardened and debug, a bit for each live one */
 };
 
 /* What came back of a run, kept in its own first slots. */
@@ -186,8 +185,8 @@ static char *clip_run(const tn_runs *r, char *begin, const char *end, size_t mos
 	return begin + (slots < most ? slots : most) * r->slot_bytes;
 }
 
-/* Several slots begin at an address that any object can have: bytes to skip for that. Hardened and debug
- * stay on the grid of slots, where they can tell the inside of one from its beginning. */
+/* Several slots begin at an address that any object can have: bytes to skip for that. Hardened and
+ * debug stay on the grid of slots, where they can tell the inside of one from its beginning. */
 static size_t bytes_to_skip(const tn_runs *r, const char *p, size_t count) {
 	size_t bytes = 0;
 	while (count > 1 && ((uintptr_t)p + bytes) % RUNS_ARRAY_ALIGN != 0)
@@ -234,11 +233,47 @@ static void add_runs_chunk(tn_runs *r, runs_chunk *c) {
 	if (c->bytes > r->chunk_bytes)
 		link = &r->large;
 	c->next = *link;
-	*link = c;
+	TN_LEASE_SET(link, c);
 	if (r->current == NULL && link == &r->first) {
 		r->current = c;
 		r->fresh = c->begin;
 	}
+}
+
+/* ---- which slots are live ---- */
+
+/* The chunk that p lies in, or NULL. Large chunks are found under the lock: there are few. */
+static const runs_chunk *runs_chunk_at(const tn_runs *r, const char *p) {
+	size_t chunk_bytes = TN_LEASE_GET(&r->chunk_bytes);
+	if (chunk_bytes == 0)
+		return NULL;
+	uintptr_t base = (uintptr_t)p & ~(uintptr_t)(chunk_bytes - 1);
+	if (tn_pages_owner(base) != r)
+		return NULL;
+	const runs_chunk *large = NULL;
+	if (TN_LEASE_GET(&r->large) != NULL) {
+		tn_os_lock();
+		for (large = r->large; large != NULL && (uintptr_t)p - (uintptr_t)large >= large->bytes;)
+			large = large->next;
+		tn_os_unlock();
+	}
+	return large != NULL ? large : (const runs_chunk *)base;
+}
+
+/* Hardened and debug: a bit for each slot that is handed out. Sets or clears those of `count` slots;
+ * whether none was so before. */
+static bool flip_slots(const tn_runs *r, const runs_chunk *c, const char *p, size_t count, bool live) {
+	unsigned char *bits = (unsigned char *)(uintptr_t)(c + 1);
+	size_t first = slots_between(r, c->begin, p);
+	bool all = true;
+	for (size_t i = first; i < first + count; i++) {
+		unsigned char bit = (unsigned char)(1u << i % 8);
+		unsigned char before =
+			live ? __atomic_fetch_or(&bits[i / 8], bit, __ATOMIC_RELAXED)
+				 : __atomic_fetch_and(&bits[i / 8], (unsigned char)~bit, __ATOMIC_RELAXED);
+		all &= ((before & bit) != 0) != live;
+	}
+	return all;
 }
 
 /* ---- leases ---- */
@@ -310,7 +345,7 @@ static void open_leases(void) {
 /* Under the lock. */
 static void enlist(tn_runs *r, tn_lease *l) {
 	if (r->chunk_bytes == 0)
-		r->chunk_bytes = runs_chunk_bytes(r);
+		TN_LEASE_SET(&r->chunk_bytes, runs_chunk_bytes(r));
 	if (l->runs != NULL || own_leases.state != LEASES_OPEN)
 		return;
 	if (r->leases == NULL) {
@@ -423,6 +458,8 @@ void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 	char *p = take_of_lease(r, l, count);
 	if (p == NULL)
 		p = refill_lease(r, l, count);
+	if (RUNS_CHECKED && p != NULL)
+		flip_slots(r, runs_chunk_at(r, p), p, count, true);
 	if (TN_MODE == TN_MODE_DEBUG && p != NULL) {
 		tn_permit(p, count * r->slot_bytes);
 		memset(p, TN_FILL_FRESH, count * r->slot_bytes);
@@ -462,36 +499,27 @@ void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
 
 /* ---- free ---- */
 
-static runs_chunk *runs_chunk_at(const tn_runs *r, const char *p) {
-	for (runs_chunk *c = r->large; c != NULL; c = c->next)
-		if ((uintptr_t)p - (uintptr_t)c < c->bytes)
-			return c;
-	uintptr_t base = (uintptr_t)p & ~(uintptr_t)(r->chunk_bytes - 1);
-	return r->chunk_bytes != 0 && tn_pages_owner(base) == r ? (runs_chunk *)base : NULL;
-}
-
-/* Hardened and debug, under the lock: notes that the slots at p are back. */
+/* Hardened and debug: the bits of what is given back were set when it was handed out. */
 static void check_return(const tn_runs *r, const char *p, size_t count) {
-	runs_chunk *c = runs_chunk_at(r, p);
+	const runs_chunk *c = runs_chunk_at(r, p);
 	if (c == NULL || p < c->begin || p >= c->end)
 		tn_panic(RUNS_KIND, r->name, "deallocate: %p is not a slot of this arena", (const void *)p);
-	size_t offset = (size_t)(p - c->begin), index = offset / r->slot_bytes;
-	if (offset % r->slot_bytes != 0 || count > slots_between(r, p, c->end))
-		tn_panic(RUNS_KIND, r->name, "deallocate: %p is %zu bytes into a slot", (const void *)p,
-			offset % r->slot_bytes);
-	unsigned char *bits = (unsigned char *)(c + 1), bit = (unsigned char)(1u << index % 8);
-	if ((bits[index / 8] & bit) != 0)
-		tn_panic(RUNS_KIND, r->name, "deallocate: %p was given back before", (const void *)p);
-	bits[index / 8] |= bit;
+	size_t inside = (size_t)(p - c->begin) % r->slot_bytes;
+	if (inside != 0)
+		tn_panic(
+			RUNS_KIND, r->name, "deallocate: %p is %zu bytes inside a slot", (const void *)p, inside);
+	if (count > slots_between(r, p, c->end) || !flip_slots(r, c, p, count, false))
+		tn_panic(
+			RUNS_KIND, r->name, "deallocate: %zu slots at %p are not all live", count, (const void *)p);
 }
 
 void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count) {
 	if (p == NULL)
 		return;
 	open_leases();
-	tn_os_lock();
 	if (RUNS_CHECKED)
 		check_return(r, p, count);
+	tn_os_lock();
 	if (l->runs == NULL)
 		TN_LEASE_SET(&l->credit, 0);
 	enlist(r, l);
@@ -556,8 +584,6 @@ bool tn_runs_reset(tn_runs *r) {
 	runs_chunk *gone = detach_chunks(r);
 	r->current = r->first;
 	r->fresh = r->first == NULL ? NULL : r->first->begin;
-	for (runs_chunk *c = r->first; c != NULL && RUNS_CHECKED; c = c->next)
-		memset(c + 1, 0, (size_t)(c->begin - (char *)(c + 1)));
 	tn_os_unlock();
 	for (runs_notes *next; notes != NULL; notes = next) {
 		next = notes->next;
@@ -605,11 +631,8 @@ size_t tn_runs_in_use(const tn_runs *r) {
 }
 
 bool tn_runs_owns(const tn_runs *r, const void *p) {
-	tn_os_lock();
 	const runs_chunk *c = runs_chunk_at(r, p);
-	bool owned = c != NULL && (const char *)p >= c->begin && (const char *)p < c->end;
-	tn_os_unlock();
-	return owned;
+	return c != NULL && (const char *)p >= c->begin && (const char *)p < c->end;
 }
 
 void tn_runs_stats(const tn_runs *r, tn_stats *stats) {

@@ -15,7 +15,7 @@
 
 #if defined(__SANITIZE_THREAD__)
 // A thread that ended just before a fork is one that the child cannot join.
-extern "C" const char *__tsan_default_options() {
+extern "C" __attribute__((weak)) const char *__tsan_default_options() {
 	return "report_thread_leaks=0";
 }
 #endif

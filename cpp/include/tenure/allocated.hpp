@@ -53,7 +53,10 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home {
 private:
 	/* Slots that hold `bytes`, the compiler's cookie among them. */
 	static constexpr std::size_t slots_of(std::size_t bytes) noexcept {
-		return bytes == 0 ? 1 : bytes / sizeof(T) + (bytes % sizeof(T) != 0);
+		std::size_t slots = bytes / sizeof(T) + (bytes % sizeof(T) != 0);
+		/* Only several are sure to begin where a cookie can be. */
+		std::size_t least = sizeof(T) % alignof(std::size_t) == 0 ? 1 : 2;
+		return slots < least ? least : slots;
 	}
 };
 
@@ -88,7 +91,7 @@ template <class T, class Calls> struct TN_VISIBLE slab_home {
 		if (index == class_count)
 			to_heap(p);
 		else
-			Calls::free(arrays_.find(index), p);
+			arrays_.give(index, p);
 	}
 	static void *take_noted_array(std::size_t bytes) noexcept {
 		return take_array(bytes);
@@ -110,7 +113,7 @@ template <class T, class Calls> struct TN_VISIBLE slab_home {
 		return slab_.load(std::memory_order_acquire);
 	}
 	static handle *none() noexcept {
-		return &none_;
+		return &Calls::none;
 	}
 
 private:
@@ -140,8 +143,7 @@ private:
 		return o;
 	}
 
-	static inline handle none_ = Calls::none;
-	static inline std::atomic<handle *> slab_{&none_};
+	static inline std::atomic<handle *> slab_{&Calls::none};
 	static inline size_classes<Calls> arrays_;
 };
 

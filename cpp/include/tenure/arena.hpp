@@ -138,7 +138,7 @@ public:
 			return fill(p, bytes, static_cast<T *>(p), count);
 		} else {
 			using head = detail::array_cleanup<T>;
-			/* Cannot wrap: bytes are at most PTRDIFF_MAX. Of no elements, too, the address is its own. */
+			/* Cannot wrap: bytes are at most PTRDIFF_MAX. No element, too, has its own address. */
 			std::size_t whole = sizeof(head) + (bytes == 0 ? 1 : bytes);
 			auto *h = static_cast<head *>(alloc(whole, alignof(head)));
 			fill(h, whole, h->elements(), count);
@@ -266,8 +266,8 @@ private:
 		}
 	}
 
-	/* `count` value-initialised T; when one of them throws, those before it go in reverse order, and the
-	 * block goes back. */
+	/* `count` value-initialised T; when one of them throws, those before it go in reverse order, and
+	 * the block goes back. */
 	template <class T> T *fill(void *block, std::size_t size, T *elements, std::size_t count) {
 		std::size_t built = 0;
 		detail::guard undo([&] {

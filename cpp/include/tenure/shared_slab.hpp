@@ -21,7 +21,7 @@ struct shared_slab_calls {
 
 	static constexpr const char *resource_name = "shared_slab_resource";
 	static constexpr const char *allocated_name = "shared_slab_allocated";
-	static constexpr tn_shared_slab none{UINT64_MAX}; /* is never near */
+	static inline tn_shared_slab none{UINT64_MAX}; /* a stand-in: is never near */
 
 	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
 	TN_FORCED static bool pop(tn_shared_slab *s, void **slot) noexcept {

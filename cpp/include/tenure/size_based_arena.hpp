@@ -14,13 +14,13 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
 }
 
 /* Room for `N` objects of T, known by their type: one arena for each T and N, wherever it is asked for
- * (where T is visible in all shared libraries), from the first constructor before main to the last destructor after it. What is given back is
- * counted and not used again before `reset`: that is why allocating is moving a cursor, and giving back
- * is a subtraction.
+ * (in several shared libraries: where T is visible in all of them), from the first constructor before
+ * main to the last destructor after it. What is given back is counted and not used again before
+ * `reset`: that is why allocating is moving a cursor, and giving back is a subtraction.
  *
  * Threads lease runs of `lease` slots, so there is no atomic operation for each of them, and the arena
  * holds at least N objects and at most N and a lease for every thread that uses it. A module that uses
- * one must stay loaded until its threads have ended.
+ * one must not be unloaded before the threads that used it have ended, the main thread among them.
  *
  * budget_bytes  N objects must not be larger, or it does not compile
  * threads       any; reset and trim when no other call is under way */

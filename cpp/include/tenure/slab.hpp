@@ -19,7 +19,7 @@ struct slab_calls {
 	using options = tn_slab_options;
 
 	static constexpr const char *resource_name = "slab_resource", *allocated_name = "slab_allocated";
-	static constexpr tn_slab none{0, 0}; /* has no slot, and is full */
+	static inline tn_slab none{0, 0}; /* a stand-in: has no slot, and is full */
 
 	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
 	TN_FORCED static bool pop(tn_slab *s, void **slot) noexcept {

@@ -179,7 +179,7 @@ private:
 		if (index == detail::class_count)
 			large_.free(p, bytes, align);
 		else
-			Calls::free(classes_.find(index), p);
+			classes_.give(index, p);
 	}
 
 	void *do_allocate(std::size_t bytes, std::size_t align) override {

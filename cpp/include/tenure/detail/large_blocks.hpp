@@ -2,7 +2,7 @@
 #ifndef TENURE_DETAIL_LARGE_BLOCKS_HPP
 #define TENURE_DETAIL_LARGE_BLOCKS_HPP
 
-#include "leaf.hpp"
+#include "front.hpp"
 #include "upstream.hpp"
 
 namespace tenure {
@@ -33,7 +33,7 @@ public:
 		if (base == nullptr)
 			return nullptr;
 		char *p = static_cast<char *>(base) + lead;
-		leaf_lock inside;
+		front_lock inside;
 		head *h = ::new (p - sizeof(head)) head{first_, nullptr, bytes, align};
 		if (first_ != nullptr)
 			first_->previous = h;
@@ -45,8 +45,10 @@ public:
 
 	void free(void *p, std::size_t bytes, std::size_t align) noexcept {
 		auto *h = reinterpret_cast<head *>(static_cast<char *>(p) - sizeof(head));
+		if (TN_MODE != TN_MODE_RELEASE)
+			check(h, bytes, align);
 		{
-			leaf_lock inside;
+			front_lock inside;
 			if (h->next != nullptr)
 				h->next->previous = h->previous;
 			(h->previous == nullptr ? first_ : h->previous->next) = h->next;
@@ -66,7 +68,7 @@ public:
 	}
 
 	void add_to(tn_stats &sum) const noexcept {
-		leaf_lock inside;
+		front_lock inside;
 		sum.live_count += count_;
 		sum.live_bytes += bytes_;
 		sum.reserved_bytes += bytes_;
@@ -84,6 +86,22 @@ private:
 	}
 	static std::size_t lead_of(std::size_t align) noexcept {
 		return align < sizeof(head) ? sizeof(head) : align;
+	}
+
+	/* The list is the memory of all that is out: a walk, in the modes that look. */
+	void check(const head *h, std::size_t bytes, std::size_t align) const noexcept {
+		const head *there;
+		bool fits;
+		{
+			front_lock inside;
+			for (there = first_; there != nullptr && there != h; there = there->next) {
+			}
+			fits = there != nullptr && h->bytes == bytes && h->align == align;
+		}
+		if (there == nullptr)
+			tn_front_panic("resource", "deallocate", h + 1, "is no block of this resource");
+		if (!fits)
+			tn_front_panic("resource", "deallocate", h + 1, "has another size or alignment");
 	}
 
 	void give_back(void *p, std::size_t bytes, std::size_t align) noexcept {

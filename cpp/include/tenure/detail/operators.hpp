@@ -20,8 +20,8 @@ namespace detail {
  *
  * A single object of another size than T's is one of a derived class: it lives on the global heap, as
  * do alignments over T's. Deallocation functions have the size, so that compilers pass it, and keep it
- * before arrays. Only those that undo a nothrow new have not, and ask the home; they are not inlined,
- * because compilers would take their heap branch for a mismatch. */
+ * before arrays. Only those that undo a nothrow new have not, and ask the home; they and their heap are
+ * not inlined, because compilers would see a mismatch where there is none. */
 template <class T, class Home> class operators {
 public:
 	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes) {
@@ -62,7 +62,7 @@ public:
 	}
 
 	[[nodiscard]] static void *operator new(std::size_t bytes, const std::nothrow_t &tag) noexcept {
-		return bytes == sizeof(T) ? try_one() : ::operator new(bytes, tag);
+		return bytes == sizeof(T) ? try_one() : from_heap(bytes, tag);
 	}
 	TN_OUTLINED static void operator delete(void *p, const std::nothrow_t &) noexcept {
 		if (!Home::give_unknown(p))
@@ -79,7 +79,7 @@ public:
 
 	[[nodiscard]] static void *operator new(
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
-		return is_ours(bytes, align) ? try_one() : ::operator new(bytes, align, tag);
+		return is_ours(bytes, align) ? try_one() : from_heap(bytes, align, tag);
 	}
 	TN_OUTLINED static void operator delete(
 		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
@@ -89,7 +89,7 @@ public:
 
 	[[nodiscard]] static void *operator new[](
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
-		return fits_array(align) ? Home::take_noted_array(bytes) : ::operator new[](bytes, align, tag);
+		return fits_array(align) ? Home::take_noted_array(bytes) : array_from_heap(bytes, align, tag);
 	}
 	TN_OUTLINED static void operator delete[](
 		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
@@ -116,6 +116,17 @@ private:
 	static void *try_one() noexcept {
 		void *p;
 		return Home::pop(&p) ? p : Home::slow();
+	}
+	TN_OUTLINED static void *from_heap(std::size_t bytes, const std::nothrow_t &tag) noexcept {
+		return ::operator new(bytes, tag);
+	}
+	TN_OUTLINED static void *from_heap(
+		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
+		return ::operator new(bytes, align, tag);
+	}
+	TN_OUTLINED static void *array_from_heap(
+		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
+		return ::operator new[](bytes, align, tag);
 	}
 	static constexpr bool is_ours(std::size_t bytes, std::align_val_t align) noexcept {
 		return bytes == sizeof(T) && static_cast<std::size_t>(align) <= alignof(T);

@@ -84,6 +84,13 @@ public:
 		return install<Calls>(slabs_[index], nullptr, bytes, slot_align(bytes), options);
 	}
 
+	/* Frees a slot of a class. Where that has no slab the stand-in says what a slab says of a pointer
+	 * that it never had. */
+	void give(std::size_t index, void *p) noexcept {
+		handle *s = find(index);
+		Calls::free(s == nullptr ? &Calls::none : s, p);
+	}
+
 	/* The class that carved `p`, or class_count. */
 	std::size_t owner_of(const void *p) const noexcept {
 		for (std::size_t i = 0; i < class_count; i++)

@@ -2,7 +2,7 @@
 #ifndef TENURE_DETAIL_SUPPLIER_HPP
 #define TENURE_DETAIL_SUPPLIER_HPP
 
-#include "leaf.hpp"
+#include "front.hpp"
 #include "upstream.hpp"
 
 namespace tenure {
@@ -83,7 +83,7 @@ private:
 		for (;;) {
 			std::size_t piece_bytes;
 			{
-				leaf_lock inside;
+				front_lock inside;
 				if (void *p = cut(r, align))
 					return p;
 				while (next_bytes_ < 2 * (page_bytes << r))
@@ -112,7 +112,7 @@ private:
 	}
 
 	void release(void *p, std::size_t size) noexcept {
-		leaf_lock inside;
+		front_lock inside;
 		spare *&list = spares_[rank(size)];
 		list = ::new (p) spare{list};
 	}
@@ -133,7 +133,7 @@ private:
 		char *base = static_cast<char *>(allocate_from(upstream_, whole, piece_at));
 		if (base == nullptr)
 			return false;
-		leaf_lock inside;
+		front_lock inside;
 		low_ = base;
 		high_ = base + bytes;
 		pieces_ = ::new (high_) piece{pieces_, whole, piece_at};

@@ -1,0 +1,23 @@
+/* Not API. What the front ends of other languages take from the library beside its allocators. */
+#ifndef TENURE_DETAIL_FRONT_H
+#define TENURE_DETAIL_FRONT_H
+
+#include "../base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The page layer's lock, for a few instructions that call nothing. A fork holds it, so that the child
+ * finds what it protects in order. */
+TN_API void tn_front_lock(void) TN_SYMBOL(tn_front_lock);
+TN_API void tn_front_unlock(void) TN_SYMBOL(tn_front_unlock);
+
+/* Panics: `tenure: KIND: OPERATION: P WHAT`. */
+TN_API void tn_front_panic(const char *kind, const char *operation, const void *p, const char *what)
+	TN_SYMBOL(tn_front_panic);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
