@@ -13,7 +13,7 @@ public:
 	static void prepare() {
 	}
 	static void start_again() {
-		if (!tenure::arena_allocated<T, most_orcs>::arena().reset())
+		if (!tenure::size_based_arena<T, most_orcs>::get().reset())
 			std::abort();
 	}
 };

@@ -1,7 +1,10 @@
-/* tenure/allocated.hpp: classes with their own new and delete. Derive from one of these, and `new T`,
- * `new T[n]`, `delete` and `delete[]` go to memory that fits T; nothing else changes:
+/* tenure/allocated.hpp: classes with their own new and delete. Derive from one of these, in public, and
+ * `new T`, `new T[n]`, `delete` and `delete[]` go to memory that fits T; nothing else changes:
  *
  *   class orc : public tenure::arena_allocated<orc, 1'000'000> { ... };
+ *
+ * (An aggregate gets a base, whose braces stand first: `elf{{}, 1, 2}`. A class that derives from two of
+ * them says whose operators it means, or derives from one of its own.)
  *
  * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another
  * size goes to the global heap; delete it through a base with a virtual destructor, as ever. A
@@ -25,6 +28,9 @@ namespace detail {
 template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home {
 	using arena = size_based_arena<T, N, budget_bytes>;
 
+	static arena &get() noexcept {
+		return arena::get();
+	}
 	TN_FORCED static bool pop(void **slot) noexcept {
 		return tn_runs_pop(&arena::lease_, sizeof(T), slot);
 	}
@@ -61,7 +67,8 @@ private:
 };
 
 /* A slab for T, made when first needed and never destroyed, and slabs for its arrays up to 8 KiB. */
-template <class T, class Calls> struct TN_VISIBLE slab_home {
+template <class T, class Calls> class TN_VISIBLE slab_home {
+public:
 	using handle = typename Calls::handle;
 
 	TN_FORCED static bool pop(void **slot) noexcept {
@@ -69,8 +76,8 @@ template <class T, class Calls> struct TN_VISIBLE slab_home {
 	}
 	TN_OUTLINED static void *slow() noexcept {
 		handle *s = slab();
-		if (s == none())
-			s = install<Calls>(slab_, none(), sizeof(T), slot_align(), options());
+		if (s == &Calls::none)
+			s = install<Calls>(slab_, &Calls::none, sizeof(T), slot_align(), options());
 		return s == nullptr ? nullptr : Calls::slow(s);
 	}
 	TN_FORCED static void give_one(void *p) noexcept {
@@ -98,7 +105,7 @@ template <class T, class Calls> struct TN_VISIBLE slab_home {
 	}
 	static bool give_unknown(void *p) noexcept {
 		handle *s = slab();
-		if (s == none() || !Calls::owns(s, p)) {
+		if (!get().owns(p)) {
 			std::size_t index = arrays_.owner_of(p);
 			if (index == class_count)
 				return false;
@@ -108,15 +115,34 @@ template <class T, class Calls> struct TN_VISIBLE slab_home {
 		return true;
 	}
 
-	/* The slab of T; before its first object a stand-in without slots. */
-	TN_FORCED static handle *slab() noexcept {
-		return slab_.load(std::memory_order_acquire);
+	static slab_home &get() noexcept {
+		return home_;
 	}
-	static handle *none() noexcept {
-		return &Calls::none;
+	std::size_t in_use() const noexcept {
+		return is_made() ? Calls::in_use(slab()) : 0;
+	}
+	std::size_t trim() noexcept {
+		return is_made() ? Calls::trim(slab()) : 0;
+	}
+	bool owns(const void *p) const noexcept {
+		return is_made() && Calls::owns(slab(), p);
+	}
+	tn_stats stats() const noexcept {
+		tn_stats now{};
+		if (is_made())
+			Calls::stats(slab(), &now);
+		return now;
 	}
 
 private:
+	/* Before the first object a stand-in without slots. */
+	TN_FORCED static handle *slab() noexcept {
+		return slab_.load(std::memory_order_acquire);
+	}
+	static bool is_made() noexcept {
+		return slab() != &Calls::none;
+	}
+
 	static constexpr std::size_t array_align = alignof(T) < 16 ? 16 : alignof(T);
 	/* As much as T's size allows: a derived class of the same size may need it. */
 	static constexpr std::size_t slot_align() noexcept {
@@ -145,49 +171,38 @@ private:
 
 	static inline std::atomic<handle *> slab_{&Calls::none};
 	static inline size_classes<Calls> arrays_;
+	static slab_home home_;
 };
 
-template <class T, class Calls> class slab_allocated_by : public operators<T, slab_home<T, Calls>> {
-	using home = slab_home<T, Calls>;
-
-public:
-	/* Objects that are alive, one by one: what is in arrays does not count. */
-	static std::size_t in_use() noexcept {
-		return home::slab() == home::none() ? 0 : Calls::in_use(home::slab());
-	}
-	/* Gives back memory without a live object; in bytes. */
-	static std::size_t trim() noexcept {
-		return home::slab() == home::none() ? 0 : Calls::trim(home::slab());
-	}
-	static bool owns(const void *p) noexcept {
-		return home::slab() != home::none() && Calls::owns(home::slab(), p);
-	}
-};
+template <class T, class Calls> slab_home<T, Calls> slab_home<T, Calls>::home_;
 
 }
 
 /* In an arena for N objects whose memory is not used again before its reset: where objects die
- * together. The arena is `arena()`.
+ * together.
  *
- * threads  any */
+ * threads  any; of home_of: see size_based_arena */
 template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
-class arena_allocated : public detail::operators<T, detail::arena_home<T, N, budget_bytes>> {
-public:
-	static auto &arena() noexcept {
-		return size_based_arena<T, N, budget_bytes>::get();
-	}
-};
+using arena_allocated = detail::operators<T, detail::arena_home<T, N, budget_bytes>>;
 
 /* In a slab, where slots are used again at once.
  *
  * threads  one at a time, for all objects of T together */
-template <class T> using slab_allocated = detail::slab_allocated_by<T, detail::slab_calls>;
+template <class T>
+using slab_allocated = detail::operators<T, detail::slab_home<T, detail::slab_calls>>;
 
 /* In a shared slab.
  *
  * threads  any */
 template <class T>
-using shared_slab_allocated = detail::slab_allocated_by<T, detail::shared_slab_calls>;
+using shared_slab_allocated = detail::operators<T, detail::slab_home<T, detail::shared_slab_calls>>;
+
+/* Where the objects of a class live that derives from one of these: of arena_allocated the
+ * size_based_arena, of the others something with in_use(), trim(), owns() and stats(), of single
+ * objects. */
+template <class T> auto &home_of() noexcept {
+	return T::tenure_home::get();
+}
 
 }
 }

@@ -135,13 +135,13 @@ public:
 		std::size_t bytes = detail::bytes_of<T>(count);
 		if constexpr (std::is_trivially_destructible_v<T>) {
 			void *p = alloc(bytes, alignof(T));
-			return fill(p, bytes, static_cast<T *>(p), count);
+			return fill(p, bytes, static_cast<std::remove_cv_t<T> *>(p), count);
 		} else {
 			using head = detail::array_cleanup<T>;
 			/* Cannot wrap: bytes are at most PTRDIFF_MAX. No element, too, has its own address. */
 			std::size_t whole = sizeof(head) + (bytes == 0 ? 1 : bytes);
 			auto *h = static_cast<head *>(alloc(whole, alignof(head)));
-			fill(h, whole, h->elements(), count);
+			fill(h, whole, const_cast<std::remove_cv_t<T> *>(h->elements()), count);
 			h->count = count;
 			link(h, head::destroy);
 			return h->elements();

@@ -14,7 +14,7 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* Begin with `pool_options options{};`. The callbacks in it are the pool's own: leave them NULL. */
+/* Begin with `pool_options options{};`. The callbacks and their ctx are the pool's own: leave them NULL. */
 using pool_options = tn_pool_options;
 
 /* What a pool does with its objects. Derive from it and hide what should be otherwise; what it keeps is
@@ -94,14 +94,14 @@ public:
 	explicit pool(pool_options options = {}, Traits traits = {})
 		: traits_(std::make_unique<Traits>(std::move(traits))) {
 		if (options.init != nullptr || options.reset != nullptr || options.fini != nullptr ||
-			options.size_of != nullptr) {
+			options.size_of != nullptr || options.ctx != nullptr) {
 			errno = EINVAL;
 			detail::fail();
 		}
 		options.init = build;
-		options.reset = resets ? reset : nullptr;
+		options.reset = own_reset<Traits>::value ? reset : nullptr;
 		options.fini = [](void *object, void *) { std::destroy_at(static_cast<T *>(object)); };
-		options.size_of = weighs ? size_of : nullptr;
+		options.size_of = own_size_of<Traits>::value ? size_of : nullptr;
 		options.ctx = traits_.get();
 		pool_ = detail::had(tn_pool_create(sizeof(T), alignof(T), &options));
 	}
@@ -148,11 +148,17 @@ public:
 	}
 
 private:
-	using plain = pool_traits<T>;
-	/* What the traits do not change costs no call. */
-	static constexpr bool resets = !std::is_same_v<decltype(&Traits::reset), decltype(&plain::reset)>;
-	static constexpr bool weighs =
-		!std::is_same_v<decltype(&Traits::size_of), decltype(&plain::size_of)>;
+	/* Whether the traits have a function of their own: what they do not change costs no call. One that
+	 * has no address, because it is overloaded, is their own. */
+	template <class U, class = void> struct own_reset : std::true_type {};
+	template <class U>
+	struct own_reset<U, std::void_t<decltype(&U::reset)>>
+		: std::bool_constant<!std::is_same_v<decltype(&U::reset), decltype(&pool_traits<T>::reset)>> {};
+	template <class U, class = void> struct own_size_of : std::true_type {};
+	template <class U>
+	struct own_size_of<U, std::void_t<decltype(&U::size_of)>>
+		: std::bool_constant<
+			  !std::is_same_v<decltype(&U::size_of), decltype(&pool_traits<T>::size_of)>> {};
 
 	static pool_options named(const char *name) noexcept {
 		pool_options options{};

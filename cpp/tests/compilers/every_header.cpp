@@ -139,20 +139,20 @@ struct man : tenure::shared_slab_allocated<man> {
 
 template <class Figure> static void use_new_and_delete() {
 	Figure *one = new Figure, *many = new Figure[9];
-	CHECK(Figure::in_use() > 0);
+	CHECK(tenure::home_of<Figure>().in_use() > 0);
 	CHECK(one->health == many[8].health);
 	delete one;
 	delete[] many;
-	CHECK(Figure::in_use() == 0);
+	CHECK(tenure::home_of<Figure>().in_use() == 0);
 }
 
 static void use_new_and_delete_in_an_arena() {
 	orc *one = new orc, *many = new orc[9];
-	CHECK(orc::arena().in_use() >= 10 && orc::arena().owns(one));
-	CHECK(!orc::arena().reset());
+	CHECK(tenure::home_of<orc>().in_use() >= 10 && tenure::home_of<orc>().owns(one));
+	CHECK(!tenure::home_of<orc>().reset());
 	delete one;
 	delete[] many;
-	CHECK(orc::arena().in_use() == 0 && orc::arena().reset());
+	CHECK(tenure::home_of<orc>().in_use() == 0 && tenure::home_of<orc>().reset());
 	using points = tenure::size_based_arena<long, 64>;
 	for (std::size_t i = 0; i < points::capacity(); i++)
 		CHECK(points::get().owns(points::get().allocate_one()));

@@ -20,10 +20,12 @@ namespace detail {
  *
  * A single object of another size than T's is one of a derived class: it lives on the global heap, as
  * do alignments over T's. Deallocation functions have the size, so that compilers pass it, and keep it
- * before arrays. Only those that undo a nothrow new have not, and ask the home; they and their heap are
+ * before arrays. Only those that undo a nothrow or an aligned new have not, and ask the home; they and their heap are
  * not inlined, because compilers would see a mismatch where there is none. */
 template <class T, class Home> class operators {
 public:
+	using tenure_home = Home;
+
 	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes) {
 		return bytes == sizeof(T) ? take_one() : ::operator new(bytes);
 	}
@@ -52,7 +54,7 @@ public:
 	}
 
 	[[nodiscard]] static void *operator new[](std::size_t bytes, std::align_val_t align) {
-		return fits_array(align) ? had(Home::take_array(bytes)) : ::operator new[](bytes, align);
+		return fits_array(align) ? had(Home::take_noted_array(bytes)) : ::operator new[](bytes, align);
 	}
 	static void operator delete[](void *p, std::size_t bytes, std::align_val_t align) noexcept {
 		if (fits_array(align))
@@ -93,6 +95,19 @@ public:
 	}
 	TN_OUTLINED static void operator delete[](
 		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete[](p, align);
+	}
+
+	/* What undoes an aligned new has no size either. As templates they are not what `delete` looks for,
+	 * which would prefer them to those with the size. */
+	template <class A, class = std::enable_if_t<std::is_same_v<A, std::align_val_t>>>
+	TN_OUTLINED static void operator delete(void *p, A align) noexcept {
+		if (!Home::give_unknown(p))
+			::operator delete(p, align);
+	}
+	template <class A, class = std::enable_if_t<std::is_same_v<A, std::align_val_t>>>
+	TN_OUTLINED static void operator delete[](void *p, A align) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete[](p, align);
 	}
