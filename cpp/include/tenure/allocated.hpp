@@ -3,8 +3,8 @@
  *
  *   class orc : public tenure::arena_allocated<orc, 1'000'000> { ... };
  *
- * (An aggregate gets a base, whose braces stand first: `elf{{}, 1, 2}`. A class that derives from two of
- * them says whose operators it means, or derives from one of its own.)
+ * (An aggregate gets a base, whose braces stand first: `elf{{}, 1, 2}`. A class that derives from two
+ * of them says whose operators it means, or derives from one of its own.)
  *
  * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another
  * size goes to the global heap; delete it through a base with a virtual destructor, as ever. A

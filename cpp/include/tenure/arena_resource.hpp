@@ -16,8 +16,9 @@ inline namespace TN_INLINE_NAMESPACE {
  * all of it back. Containers may be alive at that time if nobody touches them again: the idiom that
  * skips their destructors. Debug then says how much was outstanding at the end.
  *
- * A block takes at least 16 bytes, also in the buffer. Chunks come from the buffer, then from `upstream` (Tenure's page layer where none is named), and
- * double up to 2 MiB. A block over a quarter of the next chunk is asked for by itself.
+ * A block takes at least 16 bytes, also in the buffer. Chunks come from the buffer, then from
+ * `upstream` (Tenure's page layer where none is named), and double up to 2 MiB. A block over a quarter
+ * of the next chunk is asked for by itself.
  *
  * threads  one at a time */
 class arena_resource final : public std::pmr::memory_resource {

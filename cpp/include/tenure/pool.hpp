@@ -14,7 +14,8 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* Begin with `pool_options options{};`. The callbacks and their ctx are the pool's own: leave them NULL. */
+/* Begin with `pool_options options{};`. The callbacks and their ctx are the pool's own: leave them
+ * NULL. */
 using pool_options = tn_pool_options;
 
 /* What a pool does with its objects. Derive from it and hide what should be otherwise; what it keeps is

@@ -20,8 +20,8 @@ namespace detail {
  *
  * A single object of another size than T's is one of a derived class: it lives on the global heap, as
  * do alignments over T's. Deallocation functions have the size, so that compilers pass it, and keep it
- * before arrays. Only those that undo a nothrow or an aligned new have not, and ask the home; they and their heap are
- * not inlined, because compilers would see a mismatch where there is none. */
+ * before arrays. Only those that undo a nothrow or an aligned new have not, and ask the home; they and
+ * their heap are not inlined, because compilers would see a mismatch where there is none. */
 template <class T, class Home> class operators {
 public:
 	using tenure_home = Home;
@@ -43,7 +43,7 @@ public:
 		Home::give_array(p, bytes);
 	}
 
-	[[nodiscard]] static void *operator new(std::size_t bytes, std::align_val_t align) {
+	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes, std::align_val_t align) {
 		return is_ours(bytes, align) ? take_one() : ::operator new(bytes, align);
 	}
 	static void operator delete(void *p, std::size_t bytes, std::align_val_t align) noexcept {
