@@ -53,7 +53,7 @@ public:
 			::operator delete(p, align);
 	}
 
-	[[nodiscard]] static void *operator new[](std::size_t bytes, std::align_val_t align) {
+	[[nodiscard]] TN_FORCED static void *operator new[](std::size_t bytes, std::align_val_t align) {
 		return fits_array(align) ? had(Home::take_noted_array(bytes)) : ::operator new[](bytes, align);
 	}
 	static void operator delete[](void *p, std::size_t bytes, std::align_val_t align) noexcept {
