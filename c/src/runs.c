@@ -113,6 +113,8 @@ static runs_chunk *acquire_runs_chunk(tn_runs *r, size_t slots) {
 			tn_pages_release(base, bytes, step);
 			return NULL;
 		}
+	if (bytes >= RUNS_CHUNK_BYTES)
+		tn_os_huge(base, bytes);
 	size_t head = runs_head_bytes(r, slots);
 	runs_chunk *c = (runs_chunk *)(void *)base;
 	*c = (runs_chunk){.bytes = bytes, .begin = base + head, .end = base + head + slots * r->slot_bytes};
