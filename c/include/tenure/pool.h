@@ -80,6 +80,12 @@ TN_API void *tn_pool_get_slow(tn_pool *p) TN_SYMBOL(tn_pool_get_slow);
 TN_API void tn_pool_put_slow(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_slow);
 TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_full);
 
+/* Not API: takes an idle object of the pool that is near; false when it takes more than that. */
+TN_INLINE bool tn_pool_pop(tn_pool *p, void **object) {
+	return TN_LIKELY(!tn_hook_checked() && tn_near_pool.key == p->key) &&
+		TN_LIKELY((*object = tn_top_pop(&tn_near_pool.top)) != NULL);
+}
+
 /* Takes an object: the one that this thread put last, else one that others put, else a new one.
  *
  * returns  a built object, as `init` or `reset` left it
@@ -88,10 +94,7 @@ TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_ful
  * cost     a handful of instructions inlined while this thread has idle objects */
 TN_INLINE void *tn_pool_get(tn_pool *p) {
 	void *object;
-	if (TN_UNLIKELY(tn_hook_checked() || tn_near_pool.key != p->key ||
-			(object = tn_top_pop(&tn_near_pool.top)) == NULL))
-		return tn_pool_get_slow(p);
-	return object;
+	return TN_LIKELY(tn_pool_pop(p, &object)) ? object : tn_pool_get_slow(p);
 }
 
 /* Gives an object back for the next user, in whatever thread.

@@ -105,7 +105,7 @@ public:
 	}
 	static bool give_unknown(void *p) noexcept {
 		handle *s = slab();
-		if (!get().owns(p)) {
+		if (!owns_one(p)) {
 			std::size_t index = arrays_.owner_of(p);
 			if (index == class_count)
 				return false;
@@ -122,10 +122,12 @@ public:
 		return is_made() ? Calls::in_use(slab()) : 0;
 	}
 	std::size_t trim() noexcept {
-		return is_made() ? Calls::trim(slab()) : 0;
+		std::size_t bytes = is_made() ? Calls::trim(slab()) : 0;
+		arrays_.each([&](handle *s) { bytes += Calls::trim(s); });
+		return bytes;
 	}
 	bool owns(const void *p) const noexcept {
-		return is_made() && Calls::owns(slab(), p);
+		return owns_one(p) || arrays_.owner_of(p) != class_count;
 	}
 	tn_stats stats() const noexcept {
 		tn_stats now{};
@@ -141,6 +143,10 @@ private:
 	}
 	static bool is_made() noexcept {
 		return slab() != &Calls::none;
+	}
+
+	static bool owns_one(const void *p) noexcept {
+		return is_made() && Calls::owns(slab(), p);
 	}
 
 	static constexpr std::size_t array_align = alignof(T) < 16 ? 16 : alignof(T);
@@ -198,8 +204,8 @@ template <class T>
 using shared_slab_allocated = detail::operators<T, detail::slab_home<T, detail::shared_slab_calls>>;
 
 /* Where the objects of a class live that derives from one of these: of arena_allocated the
- * size_based_arena, of the others something with in_use(), trim(), owns() and stats(), of single
- * objects. */
+ * size_based_arena, of the others something with in_use() and stats() of single objects, and trim() and
+ * owns() of arrays, too. */
 template <class T> auto &home_of() noexcept {
 	return T::tenure_home::get();
 }

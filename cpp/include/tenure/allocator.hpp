@@ -11,9 +11,37 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
+namespace detail {
+
+template <class R, class = void> struct has_free : std::false_type {};
+template <class R> struct has_free<R, std::void_t<decltype(&R::free)>> : std::true_type {};
+
+template <class R, class = void> struct allocates : std::false_type {};
+template <class R>
+struct allocates<R,
+	std::void_t<decltype(static_cast<void *>(std::declval<R &>().alloc(std::size_t(), std::size_t())))>>
+	: std::true_type {};
+
+template <class R, class = void> struct frees : std::false_type {};
+template <class R>
+struct frees<R, std::void_t<decltype(std::declval<R &>().free(
+					static_cast<void *>(nullptr), std::size_t(), std::size_t()))>> : std::true_type {};
+
+}
+
+/* Whether an allocator can stand on R: it has `alloc(bytes, align)`, and `free(p, bytes, align)` unless
+ * freeing is nothing. */
+template <class R>
+constexpr bool is_resource = detail::allocates<R>::value &&
+							 (detail::frees<R>::value || !detail::has_free<R>::value);
+
+#if defined(__cpp_concepts) && __cpp_concepts >= 201907L
+template <class R>
+concept resource = is_resource<R>;
+#endif
+
 /* Allocates T from a Resource: an arena_resource, slab_resource or shared_slab_resource, an arena, or
- * anything with `alloc(bytes, align)` and, unless freeing is nothing, `free(p, bytes, align)`. It must
- * outlive what it allocated for.
+ * anything else that is_resource. It must stay where it is, and outlive what it allocated for.
  *
  * Moving and swapping containers takes the allocator along, so it never copies elements; copies of a
  * container use the same resource. Equal is what has the same resource.
@@ -35,10 +63,11 @@ public:
 
 	/* throws  std::bad_array_new_length for a product that cannot be, and as the resource */
 	[[nodiscard]] TN_FORCED T *allocate(std::size_t count) {
+		static_assert(is_resource<Resource>, "alloc(bytes, align) and, if any, free(p, bytes, align)");
 		return static_cast<T *>(resource_->alloc(detail::bytes_of<T>(count), alignof(T)));
 	}
 	TN_FORCED void deallocate(T *p, std::size_t count) noexcept {
-		if constexpr (frees<Resource>(0))
+		if constexpr (detail::frees<Resource>::value)
 			resource_->free(p, count * sizeof(T), alignof(T));
 	}
 
@@ -47,15 +76,6 @@ public:
 	}
 
 private:
-	template <class R>
-	static constexpr auto frees(int)
-		-> decltype(std::declval<R &>().free(nullptr, std::size_t(), std::size_t()), true) {
-		return true;
-	}
-	template <class> static constexpr bool frees(...) {
-		return false;
-	}
-
 	Resource *resource_;
 };
 

@@ -48,7 +48,8 @@ public:
 		}
 		begin();
 	}
-	/* In an arena that is there already: what it holds ends when that is reset, or here by release. */
+	/* In an arena that is there already and must stay where it is: what is allocated ends when that is
+	 * reset, or here by release. */
 	explicit arena_resource(arena &a TN_LIFETIMEBOUND) : arena_(a.get()), borrowed_(&a) {
 	}
 	arena_resource(const arena_resource &) = delete;
@@ -94,7 +95,7 @@ public:
 		void *p;
 		if (TN_LIKELY(tn_arena_bump(arena_, bytes, align, &p)))
 			return p;
-		return rare(tn_arena_alloc_slow(arena_, bytes, align), bytes);
+		return alloc_slow(bytes, align);
 	}
 	TN_FORCED void free(void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
 		outstanding_.remove(bytes);
@@ -158,12 +159,12 @@ private:
 		static_cast<arena_resource *>(self)->upstream_->deallocate(p, size, chunk_align);
 	}
 
-	TN_FORCED void *rare(void *p, std::size_t bytes) {
-		if (TN_UNLIKELY(p == nullptr)) {
+	TN_OUTLINED void *alloc_slow(std::size_t bytes, std::size_t align) {
+		detail::callback_scope call;
+		void *p = tn_arena_alloc_slow(arena_, bytes, align);
+		if (p == nullptr)
 			outstanding_.remove(bytes);
-			detail::fail_upstream();
-		}
-		return p;
+		return call.had(p);
 	}
 
 	void *do_allocate(std::size_t bytes, std::size_t align) override {

@@ -4,12 +4,11 @@
 
 #include <tenure/pool.h>
 
-#include <exception>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
-#include "detail/config.hpp"
+#include "detail/thrown.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
@@ -18,13 +17,9 @@ inline namespace TN_INLINE_NAMESPACE {
  * NULL. */
 using pool_options = tn_pool_options;
 
-/* What a pool does with its objects. Derive from it and hide what should be otherwise; what it keeps is
- * there for every call. Calls come from any thread, several at a time.
- *
- * build    makes an object at `place`; may throw
- * reset    makes a used one fit for its next user; runs when a lease ends; must not throw
- * size_of  bytes that an idle object holds beside its own; must not throw */
-template <class T> struct pool_traits {
+namespace detail {
+
+template <class T> struct plain_pool_traits {
 	void build(void *place) const {
 		::new (place) T();
 	}
@@ -35,11 +30,23 @@ template <class T> struct pool_traits {
 	}
 };
 
+}
+
+/* What a pool does with its objects. Derive from it and hide what should be otherwise, or specialise
+ * it; what it keeps is there for every call. Calls come from any thread, several at a time.
+ *
+ * build(place)  makes an object; may throw
+ * reset(T &)    makes a used one fit for its next user; runs when a lease ends; must not throw
+ * size_of(T &)  bytes that an idle object holds beside its own; must not throw */
+template <class T> struct pool_traits : detail::plain_pool_traits<T> {};
+
 /* A pool of T. Every object that it built is destroyed at its end; no lease may outlive it. A
  * moved-from pool can be destroyed and assigned to.
  *
  * threads  any; moving and destroying while no other call is under way */
-template <class T, class Traits = pool_traits<T>> class pool {
+template <class T, class Traits> class pool {
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+
 public:
 	/* An object that is out, until the lease ends: then it goes back to the pool. Movable; an empty one
 	 * holds nothing.
@@ -126,9 +133,9 @@ public:
 	 * throws  std::bad_alloc, and what `build` throws; nothing is lost then
 	 * cost    that of tn_pool_get */
 	[[nodiscard]] lease get() TN_LIFETIMEBOUND {
-		void *object = tn_pool_get(pool_);
-		if (TN_UNLIKELY(object == nullptr))
-			fail();
+		void *object;
+		if (TN_UNLIKELY(!tn_pool_pop(pool_, &object)))
+			object = get_slow();
 		return lease(pool_, static_cast<T *>(object));
 	}
 
@@ -149,17 +156,17 @@ public:
 	}
 
 private:
+	using plain = detail::plain_pool_traits<T>;
 	/* Whether the traits have a function of their own: what they do not change costs no call. One that
 	 * has no address, because it is overloaded, is their own. */
 	template <class U, class = void> struct own_reset : std::true_type {};
 	template <class U>
 	struct own_reset<U, std::void_t<decltype(&U::reset)>>
-		: std::bool_constant<!std::is_same_v<decltype(&U::reset), decltype(&pool_traits<T>::reset)>> {};
+		: std::bool_constant<!std::is_same_v<decltype(&U::reset), decltype(&plain::reset)>> {};
 	template <class U, class = void> struct own_size_of : std::true_type {};
 	template <class U>
 	struct own_size_of<U, std::void_t<decltype(&U::size_of)>>
-		: std::bool_constant<
-			  !std::is_same_v<decltype(&U::size_of), decltype(&pool_traits<T>::size_of)>> {};
+		: std::bool_constant<!std::is_same_v<decltype(&U::size_of), decltype(&plain::size_of)>> {};
 
 	static pool_options named(const char *name) noexcept {
 		pool_options options{};
@@ -167,39 +174,19 @@ private:
 		return options;
 	}
 
-	/* An exception must not pass through the C library: it waits here. */
-	static std::exception_ptr &pending() {
-		static thread_local std::exception_ptr thrown;
-		return thrown;
+	TN_OUTLINED void *get_slow() {
+		detail::callback_scope call;
+		return call.had(tn_pool_get_slow(pool_));
 	}
 
 	static bool build(void *place, void *traits) {
-#if TN_EXCEPTIONS
-		try {
-			static_cast<Traits *>(traits)->build(place);
-			return true;
-		} catch (...) {
-			pending() = std::current_exception();
-			return false;
-		}
-#else
-		static_cast<Traits *>(traits)->build(place);
-		return true;
-#endif
+		return detail::callback_scope::run([=] { static_cast<Traits *>(traits)->build(place); });
 	}
 	static void reset(void *object, void *traits) {
 		static_cast<Traits *>(traits)->reset(*static_cast<T *>(object));
 	}
 	static std::size_t size_of(const void *object, void *traits) {
 		return static_cast<Traits *>(traits)->size_of(*static_cast<const T *>(object));
-	}
-
-	[[noreturn]] TN_OUTLINED static void fail() {
-#if TN_EXCEPTIONS
-		if (std::exception_ptr thrown = std::exchange(pending(), nullptr))
-			std::rethrow_exception(thrown);
-#endif
-		detail::fail();
 	}
 
 	std::unique_ptr<Traits> traits_;

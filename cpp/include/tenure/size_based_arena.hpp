@@ -24,8 +24,7 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
  *
  * budget_bytes  N objects must not be larger, or it does not compile
  * threads       any; reset and trim when no other call is under way */
-template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
-class TN_VISIBLE size_based_arena {
+template <class T, std::size_t N, std::size_t budget_bytes> class TN_VISIBLE size_based_arena {
 	static_assert(N > 0, "an arena for no object");
 	static_assert(N <= budget_bytes / sizeof(T), "N objects of this size are more than the budget");
 	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");

@@ -17,17 +17,18 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* A slab for each class of sizes up to 8 KiB; larger blocks, and alignments over that, go to the
+/* A slab for each class of sizes up to 8 KiB; larger blocks, and alignments over 4 KiB, go to the
  * upstream resource one by one. Memory goes back at `release` and at the end; containers may be alive
  * then if nobody touches them again. Debug then says how much was outstanding.
  *
- * Chunks are cut out of pieces that upstream gives, each twice as large as the one before, up to 4 MiB.
- * Where no upstream is named they come from Tenure's page layer, and go back to it while the resource
- * lives, and large blocks come from std::pmr::new_delete_resource().
+ * Chunks, of 64 KiB for each class that is used (less by max_blocks_per_chunk), are cut out of pieces
+ * that upstream gives, each twice as large as the one before, from 128 KiB to 4 MiB. Where no upstream
+ * is named they come from Tenure's page layer, and go back to it while the resource lives, and large
+ * blocks come from std::pmr::new_delete_resource(). Either way only what is used is touched.
  *
- * Not to be used by name: slab_resource and shared_slab_resource are.
+ * These are slab_resource, for one thread at a time, and shared_slab_resource, for any; see fwd.hpp.
  *
- * threads  as the slabs: one at a time, or any */
+ * threads  one at a time, or any; release, and the end, when no other call is under way */
 template <class Calls> class basic_slab_resource final : public std::pmr::memory_resource {
 public:
 	/* Roles as in std::pmr. `largest_required_pool_block` is rounded up to a class and at most 8 KiB;
@@ -75,7 +76,7 @@ public:
 		if (TN_LIKELY(index < detail::fine_count && detail::is_plain(align))) {
 			typename Calls::handle *s = classes_.find(index);
 			if (TN_LIKELY(s != nullptr))
-				return TN_LIKELY(Calls::pop(s, &p)) ? p : detail::had_upstream(Calls::slow(s));
+				return TN_LIKELY(Calls::pop(s, &p)) ? p : alloc_slow(s);
 		}
 		return alloc_rare(bytes, align);
 	}
@@ -165,13 +166,20 @@ private:
 			detail::fail();
 		}
 		std::size_t index = class_of(bytes, align);
+		detail::callback_scope call;
 		if (index == detail::class_count)
-			return detail::had_upstream(large_.alloc(bytes, align));
+			return call.had(large_.alloc(bytes, align));
 		typename Calls::handle *s = classes_.find(index);
 		if (s == nullptr)
-			s = detail::had_upstream(classes_.add(index, slab_options_of(index)));
-		void *p;
-		return Calls::pop(s, &p) ? p : detail::had_upstream(Calls::slow(s));
+			s = classes_.add(index, slab_options_of(index));
+		void *p = nullptr;
+		return s != nullptr && Calls::pop(s, &p) ? p
+												 : call.had(s == nullptr ? nullptr : Calls::slow(s));
+	}
+
+	TN_OUTLINED static void *alloc_slow(typename Calls::handle *s) {
+		detail::callback_scope call;
+		return call.had(Calls::slow(s));
 	}
 
 	TN_OUTLINED void free_rare(void *p, std::size_t bytes, std::size_t align) noexcept {
@@ -202,12 +210,6 @@ private:
 	std::pmr::pool_options options_;
 	std::size_t classes_used_; /* up to the largest pool block; the others have no slab */
 };
-
-/* threads  one at a time */
-using slab_resource = basic_slab_resource<detail::slab_calls>;
-
-/* threads  any; release, and the end, when no other call is under way */
-using shared_slab_resource = basic_slab_resource<detail::shared_slab_calls>;
 
 }
 }

@@ -1,4 +1,5 @@
-/* tenure/tenure.hpp: the whole C++ front end, and its map.
+/* tenure/tenure.hpp: the whole C++ front end, and its map. Headers that only name its types include
+ * fwd.hpp.
  *
  *   they die together                   arena.hpp             arena: make, make_array, mark, reset
  *     and N of one type are enough      size_based_arena.hpp  size_based_arena<T, N>

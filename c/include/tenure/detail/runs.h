@@ -77,7 +77,7 @@ TN_INLINE bool tn_runs_pop(tn_lease *l, size_t slot_bytes, void **slot) {
 /* Takes `count` off the credit; false, and the credit is 0 or nonsense, when the lease is not enlisted.
  * On x86-64 one instruction on memory, for which compilers have no atomic words: the loads and stores
  * that they make of them instead take twice the time. */
-#if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
+#if defined(__x86_64__) && SIZE_MAX == UINT64_MAX && defined(__GCC_ASM_FLAG_OUTPUTS__)
 TN_INLINE bool tn_lease_spend(tn_lease *l, size_t count) {
 	bool enough;
 	__asm__("subq %2, %0" : "+m"(l->credit), "=@ccnc"(enough) : "er"(count));

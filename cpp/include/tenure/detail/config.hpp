@@ -14,21 +14,7 @@
 #include <tenure/base.h>
 #include <tenure/stats.h>
 
-#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
-#define TN_EXCEPTIONS 1
-#else
-#define TN_EXCEPTIONS 0
-#endif
-
-/* The ABI, the mode, and what happens on failure are part of every name: a function that is compiled in
- * two ways is two. */
-#define TN_JOINED_(a, b, c) a##_##b##_##c
-#define TN_JOINED(a, b, c) TN_JOINED_(a, b, c)
-#if TN_EXCEPTIONS
-#define TN_INLINE_NAMESPACE TN_JOINED(TN_ABI, TN_MODE_NAME, throws)
-#else
-#define TN_INLINE_NAMESPACE TN_JOINED(TN_ABI, TN_MODE_NAME, aborts)
-#endif
+#include "../fwd.hpp"
 
 /* What is returned points into what the function was called on, or was given: compilers that know the
  * attribute warn where it outlives that. gcc 12 has none. */

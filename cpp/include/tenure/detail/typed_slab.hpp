@@ -36,6 +36,8 @@ TN_FORCED void destroy_in(Handle *from, T *object) noexcept {
 }
 
 template <class T, class Calls> class typed_slab {
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+
 public:
 	using handle = typename Calls::handle;
 	using options = typename Calls::options;

@@ -1,0 +1,68 @@
+/* Not API. Exceptions must not pass through the C library: where it calls back into C++, they wait. */
+#ifndef TENURE_DETAIL_THROWN_HPP
+#define TENURE_DETAIL_THROWN_HPP
+
+#include <exception>
+
+#include "config.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+namespace detail {
+
+/* Stands on the stack around a call of the C library that may call back. Calls nest, as when an
+ * upstream resource is one of Tenure's. */
+class callback_scope {
+public:
+	callback_scope() noexcept : outer_(innermost()) {
+		innermost() = this;
+	}
+	callback_scope(const callback_scope &) = delete;
+	callback_scope &operator=(const callback_scope &) = delete;
+	~callback_scope() {
+		innermost() = outer_;
+	}
+
+	/* Calls `f`; false, with errno, where it throws. */
+	template <class F> static bool run(F f) noexcept {
+#if TN_EXCEPTIONS
+		try {
+			f();
+			return true;
+		} catch (...) {
+			if (innermost() != nullptr)
+				innermost()->thrown_ = std::current_exception();
+			errno = ENOMEM;
+			return false;
+		}
+#else
+		f();
+		return true;
+#endif
+	}
+
+	/* What the call returned; when that is nullptr, throws what was thrown inside, else as fail(). */
+	void *had(void *p) const {
+		if (p != nullptr)
+			return p;
+#if TN_EXCEPTIONS
+		if (thrown_ != nullptr)
+			std::rethrow_exception(thrown_);
+#endif
+		fail();
+	}
+
+private:
+	static callback_scope *&innermost() noexcept {
+		static thread_local callback_scope *scope;
+		return scope;
+	}
+
+	callback_scope *outer_;
+	std::exception_ptr thrown_;
+};
+
+}
+}
+}
+#endif
