@@ -487,9 +487,13 @@ static bool lock_for_note(tn_runs *r) {
 }
 
 void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
+	if (!lock_for_note(r))
+		return errno = ENOMEM, NULL;
+	tn_os_unlock();
 	char *p = tn_runs_alloc_slow(r, l, count);
 	if (p == NULL)
 		return NULL;
+	/* Other threads may have filled the page meanwhile. */
 	if (!lock_for_note(r)) {
 		tn_runs_free(r, l, p, count);
 		return errno = ENOMEM, NULL;

@@ -108,7 +108,7 @@ public:
 		return detail::arena_alloc(arena_, size, align);
 	}
 
-	/* Builds a T from its constructor's arguments, or an aggregate from its members.
+	/* Builds a T from its constructor's arguments, or (in braces) an aggregate from its members.
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws; then the object's memory is all but 16
 	 *         bytes there for the next block

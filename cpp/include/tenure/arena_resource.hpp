@@ -69,6 +69,12 @@ public:
 			borrowed_->trim();
 			return;
 		}
+		/* A range that was reserved might not be had again. */
+		if (options_.reserve_bytes != 0) {
+			tn_arena_reset(arena_);
+			tn_arena_trim(arena_);
+			return;
+		}
 		char name[sizeof own_.name];
 		std::memcpy(name, own_.name, sizeof name);
 		options_.name = name;

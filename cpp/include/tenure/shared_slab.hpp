@@ -15,7 +15,7 @@ using shared_slab_options = tn_shared_slab_options;
 
 namespace detail {
 
-struct shared_slab_calls {
+struct TN_VISIBLE shared_slab_calls {
 	using handle = tn_shared_slab;
 	using options = tn_shared_slab_options;
 

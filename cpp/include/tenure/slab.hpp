@@ -14,7 +14,7 @@ using slab_options = tn_slab_options;
 
 namespace detail {
 
-struct slab_calls {
+struct TN_VISIBLE slab_calls {
 	using handle = tn_slab;
 	using options = tn_slab_options;
 

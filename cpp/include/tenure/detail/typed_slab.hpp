@@ -18,10 +18,10 @@ template <class Calls, class T, class Handle, class... Args>
 TN_FORCED T *make_in(Handle *from, Args &&...args) {
 	void *slot = Calls::alloc(from);
 	if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-		return build<T>(slot, std::forward<Args>(args)...);
+		return detail::build<T>(slot, std::forward<Args>(args)...);
 	} else {
 		guard undo([&] { Calls::free(from, slot); });
-		T *object = build<T>(slot, std::forward<Args>(args)...);
+		T *object = detail::build<T>(slot, std::forward<Args>(args)...);
 		undo.keep();
 		return object;
 	}
@@ -50,7 +50,7 @@ public:
 		explicit deleter(handle *from) : from_(from) {
 		}
 		void operator()(T *object) const noexcept {
-			destroy_in<Calls>(from_, object);
+			detail::destroy_in<Calls>(from_, object);
 		}
 
 	private:
@@ -80,15 +80,15 @@ public:
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws: the slot is free again then */
 	template <class... Args> [[nodiscard]] TN_FORCED T *make(Args &&...args) TN_LIFETIMEBOUND {
-		return make_in<Calls, T>(slab_, std::forward<Args>(args)...);
+		return detail::make_in<Calls, T>(slab_, std::forward<Args>(args)...);
 	}
 	template <class... Args> [[nodiscard]] unique make_unique(Args &&...args) TN_LIFETIMEBOUND {
-		return unique(make_in<Calls, T>(slab_, std::forward<Args>(args)...), deleter(slab_));
+		return unique(detail::make_in<Calls, T>(slab_, std::forward<Args>(args)...), deleter(slab_));
 	}
 
 	/* Destroys what make built, and frees its slot; nullptr is a no-op. */
 	TN_FORCED void destroy(T *object) noexcept {
-		destroy_in<Calls>(slab_, object);
+		detail::destroy_in<Calls>(slab_, object);
 	}
 
 	/* A slot without an object in it, and back.
