@@ -373,11 +373,8 @@ static void enlist(tn_runs *r, tn_lease *l) {
  * it. NULL when that takes a new chunk. Under the lock. */
 static char *take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
 	bool leased = l->runs != NULL && count <= r->lease_slots;
-	char *end, *p = cut_run(r, count,
-				   !leased				   ? count
-				   : most < r->lease_slots ? most
-										   : r->lease_slots,
-				   &end);
+	size_t run = most < r->lease_slots ? most : r->lease_slots;
+	char *end, *p = cut_run(r, count, leased ? run : count, &end);
 	if (p == NULL)
 		return NULL;
 	r->granted += slots_between(r, p, end);
