@@ -103,7 +103,7 @@ public:
 	using orc::orc;
 
 	static void begin_again() {
-		arena().reset();
+		tenure::home_of<tenure_orc>().reset();
 	}
 };
 static_assert(sizeof(tenure_orc) == sizeof(orc), "the base class takes no room");
