@@ -156,13 +156,14 @@ private:
 		return natural < alignof(T) ? alignof(T) : natural;
 	}
 
-	static void *from_heap(std::size_t bytes) noexcept {
+	/* Not inlined, as in operators.hpp. */
+	TN_OUTLINED static void *from_heap(std::size_t bytes) noexcept {
 		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
 			return ::operator new[](bytes, std::align_val_t{alignof(T)}, std::nothrow);
 		else
 			return ::operator new[](bytes, std::nothrow);
 	}
-	static void to_heap(void *p) noexcept {
+	TN_OUTLINED static void to_heap(void *p) noexcept {
 		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
 			::operator delete[](p, std::align_val_t{alignof(T)});
 		else

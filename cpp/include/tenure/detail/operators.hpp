@@ -44,7 +44,7 @@ public:
 	}
 
 	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes, std::align_val_t align) {
-		return is_ours(bytes, align) ? take_one() : ::operator new(bytes, align);
+		return is_ours(bytes, align) ? take_one() : from_heap(bytes, align);
 	}
 	static void operator delete(void *p, std::size_t bytes, std::align_val_t align) noexcept {
 		if (is_ours(bytes, align))
@@ -54,7 +54,7 @@ public:
 	}
 
 	[[nodiscard]] TN_FORCED static void *operator new[](std::size_t bytes, std::align_val_t align) {
-		return fits_array(align) ? had(Home::take_noted_array(bytes)) : ::operator new[](bytes, align);
+		return fits_array(align) ? had(Home::take_noted_array(bytes)) : array_from_heap(bytes, align);
 	}
 	static void operator delete[](void *p, std::size_t bytes, std::align_val_t align) noexcept {
 		if (fits_array(align))
@@ -131,6 +131,12 @@ private:
 	static void *try_one() noexcept {
 		void *p;
 		return Home::pop(&p) ? p : Home::slow();
+	}
+	TN_OUTLINED static void *from_heap(std::size_t bytes, std::align_val_t align) {
+		return ::operator new(bytes, align);
+	}
+	TN_OUTLINED static void *array_from_heap(std::size_t bytes, std::align_val_t align) {
+		return ::operator new[](bytes, align);
 	}
 	TN_OUTLINED static void *from_heap(std::size_t bytes, const std::nothrow_t &tag) noexcept {
 		return ::operator new(bytes, tag);
