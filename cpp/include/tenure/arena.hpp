@@ -84,7 +84,7 @@ public:
 	}
 	explicit arena(const arena_options &options) : arena_(detail::had(tn_arena_create(&options))) {
 	}
-	explicit arena(const char *name) : arena(named(name)) {
+	explicit arena(const char *name) : arena(detail::named<arena_options>(name)) {
 	}
 	arena(arena &&other) noexcept
 		: arena_(std::exchange(other.arena_, nullptr)), newest_(std::exchange(other.newest_, nullptr)) {
@@ -242,12 +242,6 @@ public:
 	}
 
 private:
-	static arena_options named(const char *name) noexcept {
-		arena_options options{};
-		options.name = name;
-		return options;
-	}
-
 	template <class T, class... Args>
 	TN_FORCED T *construct(void *place, std::size_t size, Args &&...args) {
 		return construct<T>(place, place, size, std::forward<Args>(args)...);

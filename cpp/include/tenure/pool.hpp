@@ -113,7 +113,8 @@ public:
 		options.ctx = traits_.get();
 		pool_ = detail::had(tn_pool_create(sizeof(T), alignof(T), &options));
 	}
-	explicit pool(const char *name, Traits traits = {}) : pool(named(name), std::move(traits)) {
+	explicit pool(const char *name, Traits traits = {})
+		: pool(detail::named<pool_options>(name), std::move(traits)) {
 	}
 	pool(pool &&other) noexcept
 		: traits_(std::move(other.traits_)), pool_(std::exchange(other.pool_, nullptr)) {
@@ -167,12 +168,6 @@ private:
 	template <class U>
 	struct own_size_of<U, std::void_t<decltype(&U::size_of)>>
 		: std::bool_constant<!std::is_same_v<decltype(&U::size_of), decltype(&plain::size_of)>> {};
-
-	static pool_options named(const char *name) noexcept {
-		pool_options options{};
-		options.name = name;
-		return options;
-	}
 
 	TN_OUTLINED void *get_slow() {
 		detail::callback_scope call;

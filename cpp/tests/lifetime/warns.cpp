@@ -118,3 +118,12 @@ void *from_a_resource() {
 	tenure::arena_resource r;
 	return r.alloc(1, 1); // -Wreturn-stack-address
 }
+
+int *past_its_lease(tenure::pool<int> &p) {
+	return p.get().get(); // -Wreturn-stack-address
+}
+
+int &past_a_local_lease(tenure::pool<int> &p) {
+	tenure::pool<int>::lease l = p.get();
+	return *l; // -Wreturn-stack-address
+}

@@ -73,6 +73,13 @@ template <class P> TN_FORCED P *had(P *p) {
 	return p;
 }
 
+/* Options of which only the name is not the default. */
+template <class Options> Options named(const char *name) noexcept {
+	Options options{};
+	options.name = name;
+	return options;
+}
+
 /* Bytes of `count` objects of T. */
 template <class T> TN_FORCED std::size_t bytes_of(std::size_t count) {
 	if (TN_UNLIKELY(count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)))

@@ -63,7 +63,7 @@ public:
 	}
 	explicit typed_slab(const options &o) : slab_(had(Calls::create(sizeof(T), alignof(T), &o))) {
 	}
-	explicit typed_slab(const char *name) : typed_slab(named(name)) {
+	explicit typed_slab(const char *name) : typed_slab(named<options>(name)) {
 	}
 	typed_slab(typed_slab &&other) noexcept : slab_(std::exchange(other.slab_, nullptr)) {
 	}
@@ -153,12 +153,6 @@ public:
 	}
 
 private:
-	static options named(const char *name) noexcept {
-		options o{};
-		o.name = name;
-		return o;
-	}
-
 	handle *slab_;
 };
 
