@@ -1,0 +1,81 @@
+"""Reads the fast paths in the assembly, and expects errors where the interface promises them.
+
+    check.py SOURCE
+
+A path is what runs from the beginning of a function to its first `ret` when no branch is taken: gcc
+moves out of line what is unlikely. None may call, lock, or ask whether something was constructed.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+
+PATHS = ["new_orc", "delete_orc", "new_elf", "delete_elf", "new_ent", "delete_ent", "make_point"]
+MUST_FAIL = {
+    "more than the budget": "tenure::size_based_arena<char[1024], 1025, 1 << 20>::get();",
+    "no object": "tenure::size_based_arena<char, 0>::get();",
+    "a class of more than the budget":
+        "struct orc : tenure::arena_allocated<orc, 1025, 1 << 20> { char bytes[1024]; }; new orc;",
+    "aligns up to TN_ALIGN_MAX": "struct alignas(1 << 21) wide {}; tenure::size_based_arena<wide, 1>::get();",
+}
+MUST_COMPILE = "tenure::size_based_arena<char[1024], 1024, 1 << 20>::get();"
+HERE = os.path.dirname(os.path.abspath(__file__))
+source = sys.argv[1]
+INCLUDE = ["-I", os.path.join(source, "c", "include"), "-I", os.path.join(source, "cpp", "include")]
+
+
+def assembly(compiler, standard, name):
+    return subprocess.run(
+        [compiler, standard, "-O2", "-S", *INCLUDE, os.path.join(HERE, name), "-o", "-"],
+        check=True, capture_output=True, text=True).stdout
+
+
+def hot_path(text, function):
+    """The instructions up to `ret`."""
+    path = []
+    for line in text.split(f"\n{function}:\n")[1].splitlines():
+        if re.match(r"\t[a-z]", line):
+            path.append(line.strip())
+            if path[-1].startswith("ret"):
+                return path
+    raise ValueError(f"{function} does not return")
+
+
+def complaints_of(name, path):
+    slow = [i for i in path if re.match(r"(call|jmp|lock|xchg|mfence)", i) or "__tls_get_addr" in i]
+    return [f"{name}: {i}" for i in slow]
+
+
+def compiles(statement):
+    program = f"#include <tenure/tenure.hpp>\nvoid f() {{ {statement} }}\n"
+    return subprocess.run(["g++", "-std=c++17", "-fsyntax-only", "-x", "c++", *INCLUDE, "-"],
+                          input=program, capture_output=True, text=True).returncode == 0
+
+
+def main():
+    failures = [f"compiles: {what}" for what, how in MUST_FAIL.items() if compiles(how)]
+    if not compiles(MUST_COMPILE):
+        failures.append("does not compile: exactly the budget")
+    if platform.machine() == "x86_64":
+        text = assembly("g++", "-std=c++17", "paths.cpp")
+        for sign in "__cxa_guard_acquire", "_ZTW", "_ZTH":
+            failures += [f"{sign} is in the assembly"] * (sign in text)
+        counts = {}
+        for name in PATHS:
+            path = hot_path(text, name)
+            counts[name] = len(path)
+            failures += complaints_of(name, path)
+        in_c = len(hot_path(assembly("gcc", "-std=c11", "paths.c"), "make_point_in_c"))
+        print("instructions:", ", ".join(f"{name} {count}" for name, count in counts.items()))
+        print(f"arena.make {counts['make_point']}, in C {in_c}")
+        if counts["make_point"] != in_c:
+            failures.append("arena.make takes another number of instructions than C")
+    else:
+        print("skipped: the assembly of this machine is not known")
+    print("\n".join(failures))
+    sys.exit(bool(failures))
+
+
+main()

@@ -1,0 +1,5 @@
+#include "population.h"
+
+namespace {
+population globals;
+}
