@@ -36,7 +36,7 @@ enum {
 	EXCHANGES_TO_GROW = 4,
 	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
 	DEAD_LOCALS = 64,
-	FAR_TAKES = 64, /* then what is far comes near */
+	FAR_TAKES = 256, /* then what is far comes near */
 	CHAIN_COUNT = 16,
 	/* Locals should not have the low 12 bits of address of the records of slabs (which have those of
 	 * objects): a load of one after a store to the other would wait for it. */

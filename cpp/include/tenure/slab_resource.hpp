@@ -177,7 +177,12 @@ private:
 												 : call.had(s == nullptr ? nullptr : Calls::slow(s));
 	}
 
-	TN_OUTLINED static void *alloc_slow(typename Calls::handle *s) {
+	/* Where nobody's code is called back, nothing can be thrown: and of a shared slab that is not near
+	 * this is the way of every call. */
+	TN_FORCED void *alloc_slow(typename Calls::handle *s) {
+		return upstream_ == nullptr ? detail::had(Calls::slow(s)) : alloc_from_upstream(s);
+	}
+	TN_OUTLINED static void *alloc_from_upstream(typename Calls::handle *s) {
 		detail::callback_scope call;
 		return call.had(Calls::slow(s));
 	}
