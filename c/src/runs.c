@@ -369,6 +369,18 @@ static void enlist(tn_runs *r, tn_lease *l) {
 	own_leases.first = l;
 }
 
+/* After slots were granted beside the lease: what that holds over `count` was granted twice. */
+static void cut_lease(tn_runs *r, tn_lease *l) {
+	size_t unused = unused_in(r, l), over = r->granted > r->count ? r->granted - r->count : 0;
+	if (l->runs == NULL || over == 0 || unused == 0)
+		return;
+	size_t cut = over < unused ? over : unused;
+	char *limit = l->limit;
+	TN_LEASE_SET(&l->limit, limit - cut * r->slot_bytes);
+	r->granted -= cut;
+	keep_spare(r, l->limit, limit);
+}
+
 /* `count` slots where what is left of the lease is too short: the first ones of a new lease, or beside
  * it. NULL when that takes a new chunk. Under the lock. */
 static char *take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
@@ -378,8 +390,10 @@ static char *take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
 	if (p == NULL)
 		return NULL;
 	r->granted += slots_between(r, p, end);
-	if (!leased)
+	if (!leased) {
+		cut_lease(r, l);
 		return p;
+	}
 	r->granted -= unused_in(r, l);
 	keep_spare(r, l->cursor, l->limit);
 	TN_LEASE_SET(&l->limit, end);
@@ -388,7 +402,7 @@ static char *take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
 }
 
 /* A large chunk is for one call. */
-static char *take_large(tn_runs *r, size_t count) {
+static char *take_large(tn_runs *r, tn_lease *l, size_t count) {
 	runs_chunk *c = acquire_runs_chunk(r, count);
 	if (c == NULL)
 		return NULL;
@@ -397,6 +411,7 @@ static char *take_large(tn_runs *r, size_t count) {
 	if (granted) {
 		add_runs_chunk(r, c);
 		r->granted += count;
+		cut_lease(r, l);
 	}
 	tn_os_unlock();
 	if (granted)
@@ -421,7 +436,7 @@ static char *refill_lease(tn_runs *r, tn_lease *l, size_t count) {
 		if (most == 0)
 			return errno = ENOMEM, NULL;
 		if (large)
-			return take_large(r, count);
+			return take_large(r, l, count);
 		runs_chunk *c = acquire_runs_chunk(r, count);
 		if (c == NULL)
 			return NULL;
