@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What takes minutes: sanitizers, Valgrind, long model runs, other systems, instruction counts, Relacy.
+# What takes minutes: sanitizers, Valgrind, long model runs, other systems and standard libraries,
+# instruction counts, Relacy.
 # `tools/check.sh NAME...` runs some of them only. The tests proper are `make test`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -93,11 +94,29 @@ check_windows() {
 	echo "windows: compiled for 64 and 32 bits in 3 modes"
 }
 
+# What the standard says of memory resources, and the typed classes, over libc++; of libc++'s own
+# resources only ours are asked. GoogleTest comes as source for it.
+check_libcxx() {
+	local google=/usr/src/googletest/googletest work=$build/libcxx source mode
+	local compile="clang++-19 -stdlib=libc++ -std=c++17 -O1 -isystem $google/include -I$google"
+	mkdir -p "$work" && $compile -c $google/src/gtest-all.cc -o "$work/gtest.o" &&
+		$compile -c $google/src/gtest_main.cc -o "$work/main.o" || return
+	for mode in 0 1 2; do
+		cc -std=c11 -O2 -Ic/include -DTN_MODE=$mode -c c/src/tenure.c -o "$work/tenure.o" || return
+		for source in cpp/tests/conformance_*.cpp cpp/tests/test_{arena,slab,pool,resources}.cpp; do
+			$compile -O0 -w -Ic/include -Icpp/include -Ic/tests -DTN_MODE=$mode \
+				-DTENURE_SANITIZE='""' -c "$source" -o "$work/$(basename "$source").o" || return
+		done
+		clang++-19 -stdlib=libc++ "$work"/*.o -pthread -o "$work/tests" &&
+			"$work/tests" --gtest_brief=1 --gtest_filter='-*/std_*' || return
+	done
+}
+
 check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows instructions asan tsan valgrind model relacy stress
+[ $# -gt 0 ] || set -- windows libcxx instructions asan tsan valgrind model relacy stress
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

@@ -17,7 +17,7 @@ bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-contai
 	libtbbmalloc2"
 	# Any cargo will do; Debian's is installed only where there is none.
 	command -v cargo >/dev/null || packages+=" cargo" ;;
-check) packages="$tests valgrind libclang-rt-14-dev mingw-w64 gcc-12" ;;
+check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 gcc-12" ;;
 *)
 	echo "usage: tools/setup.sh demo|test|bench|check" >&2
 	exit 2
