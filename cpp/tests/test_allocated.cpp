@@ -6,9 +6,6 @@
 
 #include <array>
 
-// Where it inlines a branch to the global heap and not what undoes it, gcc sees a mismatch.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
 namespace {
 
 // Objects that are on the global heap and not freed, as far as operator new knows.

@@ -552,7 +552,7 @@ template <typename Block> class program {
 			p = count == 1 ? a_.allocate_one() : a_.allocate_n(count);
 		} catch (const std::bad_alloc &) {
 		}
-		// At least N; at most, while another thread takes some, what the lease of the first has as well.
+		// At least N; at most, where another thread takes some, what the first one's lease has too.
 		ASSERT_TRUE(p != nullptr ? used_ + slots <= n + arena::lease : used_ + slots > n)
 			<< count << " of " << used_;
 		if (p == nullptr)
