@@ -63,6 +63,7 @@ public:
 	void clear() noexcept {
 		while (first_ != nullptr) {
 			head h = *first_;
+			first_->seal = 0;
 			give_back(first_ + 1, h.bytes, h.align);
 			first_ = h.next;
 		}
