@@ -82,7 +82,8 @@ TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
 	return true;
 }
 
-/* Takes a slot: the one freed last, else a fresh one.
+/* Takes a slot: the one freed last, and so on back for a magazine's worth; of those freed before, in
+ * disorder, the lowest; else a fresh one.
  *
  * returns  uninitialised memory of tn_slab_slot_size bytes (with `init`, as it was built and left)
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails

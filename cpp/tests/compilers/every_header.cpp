@@ -1,5 +1,7 @@
 /* A user of every header, for compilers and standard libraries other than the one that the tests are
  * built with. Says on standard error what does not hold, and fails. */
+#include <tenure/fwd.hpp>
+
 #include <tenure/allocated.hpp>
 #include <tenure/allocator.hpp>
 #include <tenure/arena.hpp>
