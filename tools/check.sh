@@ -14,7 +14,7 @@ strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 sanitized() {
 	local name=$1 sanitizers=$2
 	shift 2
-	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_EVERY_MODE=ON \
 		-DTENURE_SANITIZE="$sanitizers" >"$build/$name.configure.log" || return
 	cmake --build "$build/$name" || return
 	ctest --test-dir "$build/$name" --output-on-failure -j 2 "$@"

@@ -4,6 +4,7 @@
 #include "ledger.h"
 
 #include <fstream>
+#include <random>
 #include <regex>
 #include <set>
 #include <thread>
@@ -502,6 +503,41 @@ TEST(conformance, B28_last_in_first_out) {
 	give(shared.get(), slots);
 	for (size_t i = slots.size(); i-- > 0;)
 		EXPECT_EQ(tn_shared_slab_alloc(shared.get()) == slots[i], !debug_mode);
+}
+
+TEST(conformance, B28_older_ones_that_were_freed_in_disorder) {
+	if (debug_mode)
+		GTEST_SKIP() << "debug does not reuse while the quarantine lasts";
+	const size_t count = 20000, magazine = 511;
+	slab_owner s = make_slab(32);
+	std::vector<void *> slots = take(s.get(), count), again;
+	std::shuffle(slots.begin(), slots.end(), std::mt19937(1));
+	for (void *p : slots)
+		tn_slab_free(s.get(), p);
+	for (size_t i = 0; i < count; i++)
+		again.push_back(tn_slab_alloc(s.get()));
+	size_t last_in_first_out = 0;
+	while (last_in_first_out < count &&
+		again[last_in_first_out] == slots[count - 1 - last_in_first_out])
+		last_in_first_out++;
+	EXPECT_GE(last_in_first_out, magazine);
+	if (release_mode) {
+		EXPECT_LE(last_in_first_out, 2 * magazine);
+		/* Chunk after chunk, each of them from below. */
+		size_t descents = 0;
+		for (size_t i = 2 * magazine + 1; i < count; i++)
+			if (uintptr_t(again[i]) < uintptr_t(again[i - 1])) {
+				descents++;
+				EXPECT_NE(uintptr_t(again[i]) / 65536, uintptr_t(again[i - 1]) / 65536);
+			}
+		EXPECT_LE(descents, count * 40 / 65536 + 1);
+	} else {
+		EXPECT_EQ(last_in_first_out, count);
+	}
+	std::sort(slots.begin(), slots.end());
+	std::sort(again.begin(), again.end());
+	EXPECT_EQ(again, slots) << "each once";
+	EXPECT_TRUE(tn_slab_verify(s.get()));
 }
 
 TEST(conformance, B29_batches) {

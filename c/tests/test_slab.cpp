@@ -183,19 +183,14 @@ TEST(slab, the_largest_alignment) {
 
 // Order.
 
-std::vector<void *> taken_and_freed_in_disorder(tn_slab *s, size_t count) {
-	std::vector<void *> slots = take(s, count);
-	dice d(count);
-	for (size_t i = count; i > 1; i--)
-		std::swap(slots[i - 1], slots[d.below(i)]);
-	give(s, slots);
-	return slots;
-}
-
 TEST(slab, last_in_first_out) {
 	for (size_t count : {1u, 2u, 15u, 16u, 17u, 127u, 128u, 129u, 511u}) {
 		slab_owner s = make_slab(32);
-		std::vector<void *> slots = taken_and_freed_in_disorder(s.get(), count);
+		std::vector<void *> slots = take(s.get(), count);
+		dice d(count);
+		for (size_t i = count; i > 1; i--)
+			std::swap(slots[i - 1], slots[d.below(i)]);
+		give(s.get(), slots);
 		size_t wrong = 0;
 		for (size_t i = count; i-- > 0;)
 			wrong += tn_slab_alloc(s.get()) != slots[i];
@@ -205,37 +200,6 @@ TEST(slab, last_in_first_out) {
 			EXPECT_EQ(wrong, 0u) << count;
 		}
 	}
-}
-
-TEST(slab, what_was_freed_in_disorder_before_comes_in_the_order_of_addresses) {
-	if (debug_mode)
-		GTEST_SKIP() << "debug does not reuse while the quarantine lasts";
-	const size_t count = 20000, magazine = 511;
-	slab_owner s = make_slab(32);
-	std::vector<void *> slots = taken_and_freed_in_disorder(s.get(), count), again;
-	for (size_t i = 0; i < count; i++)
-		again.push_back(tn_slab_alloc(s.get()));
-	size_t last_in_first_out = 0;
-	while (last_in_first_out < count && again[last_in_first_out] == slots[count - 1 - last_in_first_out])
-		last_in_first_out++;
-	EXPECT_GE(last_in_first_out, magazine);
-	if (release_mode) {
-		EXPECT_LE(last_in_first_out, 2 * magazine);
-		/* Chunk after chunk, each of them from below. */
-		size_t descents = 0;
-		for (size_t i = 2 * magazine + 1; i < count; i++)
-			if (uintptr_t(again[i]) < uintptr_t(again[i - 1])) {
-				descents++;
-				EXPECT_NE(uintptr_t(again[i]) / 65536, uintptr_t(again[i - 1]) / 65536);
-			}
-		EXPECT_LE(descents, count * 40 / 65536 + 1);
-	} else {
-		EXPECT_EQ(last_in_first_out, count);
-	}
-	std::sort(slots.begin(), slots.end());
-	std::sort(again.begin(), again.end());
-	EXPECT_EQ(again, slots) << "each once";
-	EXPECT_TRUE(tn_slab_verify(s.get()));
 }
 
 TEST(slab, a_batch_is_freed_in_order) {

@@ -220,17 +220,25 @@ struct name_of {
 	}
 };
 
+using our_resources =
+	testing::Types<tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
+// The standard library's own are the same in every mode of ours.
+#if TN_MODE == TN_MODE_RELEASE
 using monotonic_resources =
 	testing::Types<std::pmr::monotonic_buffer_resource, tenure::arena_resource>;
 using pool_resources = testing::Types<std::pmr::unsynchronized_pool_resource,
 	std::pmr::synchronized_pool_resource, tenure::slab_resource, tenure::shared_slab_resource>;
 using shared_resources =
 	testing::Types<std::pmr::synchronized_pool_resource, tenure::shared_slab_resource>;
-using our_resources =
-	testing::Types<tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
 using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
 	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource,
 	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
+#else
+using monotonic_resources = testing::Types<tenure::arena_resource>;
+using pool_resources = testing::Types<tenure::slab_resource, tenure::shared_slab_resource>;
+using shared_resources = testing::Types<tenure::shared_slab_resource>;
+using all_resources = our_resources;
+#endif
 
 // Where a peer does not do what the clause says, which shows that the test can tell.
 struct shortcoming {

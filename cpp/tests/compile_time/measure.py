@@ -2,9 +2,9 @@
 
     measure.py SOURCE
 
-For each compiler, parsing alone and with code at -O2: the median of five runs, in seconds of user time.
-Each run compiles the standard headers alone and then all of Tenure, and counts the difference. A median
-that cannot exceed the limit any more is not waited for.
+For each compiler, parsing alone and with code at -O2: the median of three runs, in seconds of user
+time. Each run compiles the standard headers alone and then all of Tenure, and counts the difference.
+A median that cannot exceed the limit any more is not waited for.
 """
 
 import os
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 LIMIT = 0.4
-RUNS = 5
+RUNS = 3
 COMPILERS = ["g++", "clang++"]
 FORMS = {"parsed": ["-fsyntax-only"], "compiled": ["-O2", "-c", "-o", os.devnull]}
 root = sys.argv[1]

@@ -14,7 +14,7 @@ import tempfile
 
 COMPILERS = [["g++"], ["clang++"], ["clang++-19", "-stdlib=libc++"]]
 STANDARDS = ["-std=c++17", "-std=c++20"]
-STRICT = ["-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+STRICT = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
 source, libraries = sys.argv[1:]
 program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_header.cpp")
 
