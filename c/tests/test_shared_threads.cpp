@@ -235,7 +235,6 @@ struct life_of_slab {
 		slab = make_shared_slab(size, 0, o);
 	}
 	void end() {
-		EXPECT_TRUE(tn_shared_slab_verify(slab.get()));
 		slab.reset();
 		EXPECT_EQ(books.held_bytes(), 0u);
 	}
@@ -263,7 +262,11 @@ size_t outlive_slabs(size_t rounds) {
 		places.push_back(now.slab.get());
 		rest.meet();
 		rest.meet();
-		EXPECT_EQ(tn_shared_slab_in_use(now.slab.get()), threads * live_at_the_end);
+		/* In the last round the threads are ending: nothing but destroy is legal then. */
+		if (i + 1 < rounds) {
+			EXPECT_EQ(tn_shared_slab_in_use(now.slab.get()), threads * live_at_the_end);
+			EXPECT_TRUE(tn_shared_slab_verify(now.slab.get()));
+		}
 		now.end();
 	}
 	crowd.join();
