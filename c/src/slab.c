@@ -69,8 +69,9 @@ static void load_own_magazines(slab *s) {
 
 /* ---- walking the free slots ---- */
 
-/* Release: that the pointers of a magazine lie in chunks of this slab. */
-static void check_magazine(const slab *s, uintptr_t magazine) {
+/* Release: that the pointers of a magazine lie in chunks of this slab. Not inlined into its caller, as
+ * sort_free. */
+static __attribute__((noinline)) void check_magazine(const slab *s, uintptr_t magazine) {
 	if (TN_MODE != TN_MODE_RELEASE)
 		return;
 	void **slots = slots_of(magazine);
