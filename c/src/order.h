@@ -28,14 +28,18 @@ static inline void mark_magazine(const slab *s, void *const *slots) {
 	*word |= bits;
 }
 
-/* Whether a magazine's slots go up and down. Those of objects that were freed in the order of their
- * addresses, or against it, need no sorting. */
+/* Whether a magazine's slots go now up, now down. Those of objects that were freed in the order of their
+ * addresses, or against it, for a while at least, need no sorting. */
 static inline bool is_disordered(const slab *s, void *const *slots) {
 	enum { STEP = 8 };
-	size_t up = 0, count = 0;
-	for (size_t i = STEP; i < s->magazine_slots; i += STEP, count++)
-		up += (uintptr_t)slots[i] > (uintptr_t)slots[i - 1];
-	return up > count / 8 && count - up > count / 8;
+	size_t turns = 0, count = 0;
+	bool up = false;
+	for (size_t i = STEP; i < s->magazine_slots; i += STEP, count++) {
+		bool now = (uintptr_t)slots[i] > (uintptr_t)slots[i - 1];
+		turns += now != up;
+		up = now;
+	}
+	return turns > count / 8;
 }
 
 static inline void note_disorder(slab *s, uintptr_t listed) {
