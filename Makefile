@@ -22,11 +22,11 @@ demo:
 
 test:
 	tools/setup.sh test
+	$(PYTHON) tools/check_style.py
 	$(configure) build/test
 	cmake --build build/test
 	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
 	cmake --build build/clang
-	$(PYTHON) tools/check_style.py
 	ctest --test-dir build/test --output-on-failure -j 2
 
 check: test

@@ -14,7 +14,7 @@ strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 sanitized() {
 	local name=$1 sanitizers=$2
 	shift 2
-	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_EVERY_MODE=ON \
+	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_LONG=ON \
 		-DTENURE_SANITIZE="$sanitizers" >"$build/$name.configure.log" || return
 	cmake --build "$build/$name" || return
 	ctest --test-dir "$build/$name" --output-on-failure -j 2 "$@"
@@ -27,7 +27,8 @@ check_asan() { sanitized asan address,undefined -LE package; }
 check_tsan() { sanitized tsan thread -LE 'package|misuse' -E model; }
 
 plain() {
-	cmake -G Ninja -S . -B "$build/test" -DCMAKE_BUILD_TYPE=Release >"$build/test.configure.log" &&
+	cmake -G Ninja -S . -B "$build/test" -DCMAKE_BUILD_TYPE=Release -DTENURE_LONG=ON \
+		>"$build/test.configure.log" &&
 		cmake --build "$build/test"
 }
 
@@ -94,6 +95,11 @@ check_windows() {
 	echo "windows: compiled for 64 and 32 bits in 3 modes"
 }
 
+# What make test leaves out: containers on every resource, C++ in hardened.
+check_long() {
+	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 -R 'cpp\.(hardened|.*containers)'
+}
+
 # What the standard says of memory resources, and the typed classes, over libc++; of libc++'s own
 # resources only ours are asked. GoogleTest comes as source for it.
 check_libcxx() {
@@ -116,7 +122,7 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows libcxx instructions asan tsan valgrind model relacy stress
+[ $# -gt 0 ] || set -- windows long libcxx instructions asan tsan valgrind model relacy stress
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

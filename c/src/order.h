@@ -28,8 +28,8 @@ static inline void mark_magazine(const slab *s, void *const *slots) {
 	*word |= bits;
 }
 
-/* Whether a magazine's slots go now up, now down. Those of objects that were freed in the order of their
- * addresses, or against it, for a while at least, need no sorting. */
+/* Whether a magazine's slots go now up, now down. Those of objects that were freed in the order of
+ * their addresses, or against it, for a while at least, need no sorting. */
 static inline bool is_disordered(const slab *s, void *const *slots) {
 	enum { STEP = 8 };
 	size_t turns = 0, count = 0;
