@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenure/arena.h>
 #include "detail/config.hpp"
+#include <tenure/arena.h>
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
