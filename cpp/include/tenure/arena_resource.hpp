@@ -98,7 +98,7 @@ public:
 	[[nodiscard]] TN_FORCED void *alloc(
 		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		outstanding_.add(bytes);
-		void *p;
+		void *p = nullptr;
 		/* Blocks of alignments up to 8 lie alike; with a constant the bump is shorter. */
 		if (TN_LIKELY(is_small(align) ? tn_arena_bump(arena_, bytes, 8, &p)
 									  : tn_arena_bump(arena_, bytes, align, &p)))

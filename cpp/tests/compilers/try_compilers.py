@@ -16,7 +16,7 @@ import tempfile
 COMPILERS = [["g++", "-std=c++20"], ["clang++", "-std=c++17"], ["clang++", "-std=c++20"],
              ["clang++-19", "-stdlib=libc++", "-std=c++17"],
              ["clang++-19", "-stdlib=libc++", "-std=c++20"]]
-STRICT = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+STRICT = ["-O1", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
 source, libraries = sys.argv[1:]
 program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "every_header.cpp")
 
