@@ -140,6 +140,14 @@ TYPED_TEST(our_resource, bad_alignments_are_an_invalid_argument) {
 	r.free(r.alloc(16), 16);
 }
 
+TYPED_TEST(our_pool, free_of_nothing_is_a_no_op) {
+	TypeParam r;
+	for (size_t bytes : {0, 1, 48, 2000, 8192, 100000})
+		for (size_t align : {1, 16, 64, 65536})
+			r.free(nullptr, bytes, align);
+	EXPECT_EQ(r.stats().live_count, 0u);
+}
+
 TYPED_TEST(our_pool, figures_are_exact) {
 	TypeParam r;
 	EXPECT_STREQ(r.stats().name, facts<TypeParam>::name);

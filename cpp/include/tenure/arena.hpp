@@ -175,8 +175,7 @@ public:
 #if defined(__GNUC__)
 	[[gnu::format(printf, 2, 3)]]
 #endif
-	char *
-	printf(const char *format, ...) TN_LIFETIMEBOUND {
+	char *printf(const char *format, ...) TN_LIFETIMEBOUND {
 		std::va_list rest, again;
 		va_start(rest, format);
 		va_copy(again, rest);

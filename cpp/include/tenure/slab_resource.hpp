@@ -26,6 +26,9 @@ inline namespace TN_INLINE_NAMESPACE {
  * is named they come from Tenure's page layer, and go back to it while the resource lives, and large
  * blocks come from std::pmr::new_delete_resource(). Either way only what is used is touched.
  *
+ * An upstream of a shared_slab_resource is called by whichever thread needs memory, and without a lock:
+ * it must be one for any thread.
+ *
  * These are slab_resource, for one thread at a time, and shared_slab_resource, for any; see fwd.hpp.
  *
  * threads  one at a time, or any; release, and the end, when no other call is under way */
@@ -188,6 +191,8 @@ private:
 	}
 
 	TN_OUTLINED void free_rare(void *p, std::size_t bytes, std::size_t align) noexcept {
+		if (p == nullptr)
+			return;
 		std::size_t index = class_of(bytes, align);
 		if (index == detail::class_count)
 			large_.free(p, bytes, align);

@@ -27,10 +27,6 @@ public:
 		give_back();
 	}
 
-	memory_resource *upstream() const noexcept {
-		return upstream_;
-	}
-
 	/* What a slab takes as its source. */
 	tn_source as_source() noexcept {
 		return {[](void *self, std::size_t size, std::size_t align) {
