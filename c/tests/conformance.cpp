@@ -1,13 +1,11 @@
 // The rules of spec/behaviour.md. A test is named after the rule that it shows: B<number>_<words>.
 // Those of threads and pools are in conformance_shared.cpp.
-#include "allocators.h"
-#include "ledger.h"
+#include "shared_slab_use.h"
 
 #include <fstream>
 #include <random>
 #include <regex>
 #include <set>
-#include <thread>
 
 namespace {
 
@@ -27,30 +25,10 @@ tn_slab_options slab_from(const ledger &books) {
 	return options;
 }
 
-tn_shared_slab_options shared_from(const ledger &books) {
-	tn_shared_slab_options options = {};
-	options.source = books.source();
-	return options;
-}
-
 std::vector<void *> take(tn_slab *s, size_t count) {
 	std::vector<void *> slots(count);
 	EXPECT_TRUE(tn_slab_alloc_batch(s, slots.data(), count));
 	return slots;
-}
-
-std::vector<void *> take(tn_shared_slab *s, size_t count) {
-	std::vector<void *> slots(count);
-	EXPECT_TRUE(tn_shared_slab_alloc_batch(s, slots.data(), count));
-	return slots;
-}
-
-void give(tn_shared_slab *s, std::vector<void *> slots) {
-	tn_shared_slab_free_batch(s, slots.data(), slots.size());
-}
-
-template <typename F> void in_thread(F work) {
-	std::thread(work).join();
 }
 
 TEST(conformance, B1_alignment) {
@@ -162,7 +140,7 @@ TEST(conformance, B8_a_source_that_recovers) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	books.fail(1, 3);
 	EXPECT_REFUSED(tn_arena_alloc(a.get(), 8, 8), ENOMEM);
 	EXPECT_REFUSED(tn_slab_alloc(s.get()), ENOMEM);
@@ -189,7 +167,7 @@ TEST(conformance, B9_limit) {
 	EXPECT_LE(others.peak_bytes(), 300 * kib);
 	EXPECT_GT(others.peak_bytes(), 100 * kib);
 	ledger third;
-	tn_shared_slab_options shared_options = shared_from(third);
+	tn_shared_slab_options shared_options = with_source(third);
 	shared_options.limit_bytes = 300 * kib;
 	shared_slab_owner shared = make_shared_slab(100, 0, shared_options);
 	while (tn_shared_slab_alloc(shared.get()) != nullptr)
@@ -204,7 +182,7 @@ TEST(conformance, B10_everything_goes_back) {
 		arena_owner a = make_arena(arena_from(books));
 		placed_arena b(arena_from(books));
 		slab_owner s = make_slab(100, 0, slab_from(books));
-		shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+		shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 		give(shared.get(), take(shared.get(), 3000));
 		in_thread([&] { take(shared.get(), 3000); });
 		for (size_t i = 0; i < 300; i++) {
@@ -234,7 +212,7 @@ TEST(conformance, B11_contradicting_options) {
 	tn_slab_options slab_options = {};
 	slab_options.source = &half;
 	EXPECT_REFUSED(make_slab(16, 0, slab_options), EINVAL);
-	tn_shared_slab_options shared_options = shared_from(books);
+	tn_shared_slab_options shared_options = with_source(books);
 	shared_options.magazine_slots = TN_MAGAZINE_SLOTS_MAX + 1;
 	EXPECT_REFUSED(make_shared_slab(16, 0, shared_options), EINVAL);
 	EXPECT_EQ(books.calls(), 0u);
@@ -266,7 +244,7 @@ TEST(conformance, B13_destroy_with_live_objects) {
 	slab_owner s = make_slab(16, 0, slab_from(books));
 	take(s.get(), 100);
 	s.reset();
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	take(shared.get(), 100);
 	shared.reset();
 	EXPECT_EQ(books.held_count(), 0u);
@@ -301,7 +279,7 @@ TEST(conformance, B16_steady_use_takes_nothing) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	size_t calls = 0;
 	for (int i = 0; i < 20; i++) {
 		for (int k = 0; k < 1000; k++)
@@ -334,7 +312,7 @@ TEST(conformance, B17_trim) {
 	EXPECT_EQ(books.held_bytes(), held - bytes);
 	EXPECT_EQ(tn_arena_trim(a.get()) + tn_slab_trim(s.get()), 0u);
 	EXPECT_TRUE(filled(live, 100, 1) && filled(slots.front(), 100, 2));
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	std::vector<void *> shared_slots = take(shared.get(), 5000);
 	void *kept = shared_slots.back();
 	fill(kept, 100, 3);
@@ -551,7 +529,7 @@ TEST(conformance, B29_batches) {
 	EXPECT_TRUE(tn_slab_alloc_batch(s.get(), slots.data(), 20));
 	EXPECT_EQ(tn_slab_in_use(s.get()), 20u);
 	EXPECT_TRUE(tn_slab_alloc_batch(s.get(), slots.data(), 0));
-	tn_shared_slab_options shared_options = shared_from(books);
+	tn_shared_slab_options shared_options = with_source(books);
 	shared_options.limit_bytes = 200 * kib;
 	shared_slab_owner shared = make_shared_slab(100, 0, shared_options);
 	EXPECT_REFUSED(tn_shared_slab_alloc_batch(shared.get(), slots.data(), slots.size()), ENOMEM);
@@ -693,7 +671,7 @@ TEST(conformance, B34_figures) {
 	EXPECT_EQ(stats_of(a.get()).committed_bytes, books.held_bytes() - slab_bytes);
 	EXPECT_GE(stats_of(a.get()).live_bytes, 200000u);
 	size_t before = books.held_bytes();
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	EXPECT_EQ(stats_of(shared.get()).committed_bytes, books.held_bytes() - before);
 	take(shared.get(), 777);
 	EXPECT_EQ(tn_shared_slab_in_use(shared.get()), 777u);
@@ -724,7 +702,7 @@ TEST(conformance, B36_verify) {
 	ledger books;
 	placed_arena a(arena_from(books));
 	slab_owner s = make_slab(100, 0, slab_from(books));
-	shared_slab_owner shared = make_shared_slab(100, 0, shared_from(books));
+	shared_slab_owner shared = make_shared_slab(100, 0, with_source(books));
 	for (size_t i = 0; i < 100; i++) {
 		books.fail(1 + i % 5, i % 3);
 		for (size_t k = 0; k < i; k++)

@@ -1,30 +1,15 @@
 // The rules of spec/behaviour.md on threads and pools.
-#include "ledger.h"
 #include "pool_use.h"
 #include "process.h"
+#include "shared_slab_use.h"
 
 #include <chrono>
 #include <csignal>
 #include <future>
-#include <thread>
 
 #include <pthread.h>
 
 namespace {
-
-template <typename F> void in_thread(F work) {
-	std::thread(work).join();
-}
-
-std::vector<void *> take(tn_shared_slab *s, size_t count) {
-	std::vector<void *> slots(count);
-	EXPECT_TRUE(tn_shared_slab_alloc_batch(s, slots.data(), count));
-	return slots;
-}
-
-void give(tn_shared_slab *s, std::vector<void *> slots) {
-	tn_shared_slab_free_batch(s, slots.data(), slots.size());
-}
 
 TEST(conformance, B37_any_thread_frees) {
 	workshop w;
