@@ -12,6 +12,8 @@
 
 #include "pages.c"
 
+#include "listing.c"
+
 #include "arena.c"
 
 #include "slab.c"
@@ -25,3 +27,13 @@
 #include "pool.c"
 
 #include "runs.c"
+
+#include "heap.c"
+
+#include "heap_debug.c"
+
+#include "scope.c"
+
+#include "watch.c"
+
+#include "live.c"

@@ -1,0 +1,1 @@
+#include <tenure/stats.h>

@@ -1,0 +1,1 @@
+#include <tenure/scope.h>
