@@ -1,0 +1,13 @@
+/* What the rest of the library asks of the live view. */
+#ifndef TENURE_LIVE_H
+#define TENURE_LIVE_H
+
+/* Starts the live view when TENURE_LIVE is "1" in the environment of a process that has no more rights
+ * than who started it. Holding no lock; errno stays. */
+void tn_live_if_asked(void);
+
+/* In the child of a fork: there is no live view, and the parent's file is closed. Only what a signal
+ * handler may call. */
+void tn_live_in_child(void);
+
+#endif
