@@ -714,7 +714,7 @@ static void adopt_orphans(void) {
 
 void tn_cache_init(cache *c) {
 	c->depot.magazine_slots = c->most_capacity;
-	tn_os_on_fork(lock_all_caches, unlock_all_caches, adopt_orphans);
+	tn_os_on_fork(TN_FORK_CACHES, lock_all_caches, unlock_all_caches, adopt_orphans);
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
 	c->next = registry.caches;

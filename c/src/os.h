@@ -37,9 +37,12 @@ void tn_os_unlock(void);
 enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_COUNT };
 /* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
-/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set per process;
- * none of those locks is ever taken before the first call, or held while calling. */
-void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+/* Who holds locks across a fork, in the order in which they take them. */
+enum tn_os_fork { TN_FORK_CACHES, TN_FORK_LISTING, TN_FORK_COUNT };
+/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set for each; none of
+ * those locks is ever taken before the first call, or held while calling. */
+void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
+	void (*in_child)(void));
 /* What else the child does, with the process-wide lock free again. One function per process. */
 void tn_os_in_child(void (*call)(void));
 
@@ -47,6 +50,8 @@ void tn_os_in_child(void (*call)(void));
  * touches errno. */
 void tn_os_wait(const void *word, uint32_t value);
 void tn_os_wake(const void *word);
+/* As tn_os_wait, but no longer than `milliseconds`. */
+void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds);
 /* Lets another thread run. */
 void tn_os_yield(void);
 /* Tells the processor that this is a loop that waits. */
@@ -57,10 +62,38 @@ static inline void tn_os_relax(void) {
 	__asm__ volatile("isb" ::: "memory");
 #endif
 }
-/* A clock that never goes back, from some moment on. */
+/* A clock that never goes back, from some moment on; and one that is some milliseconds behind it, and
+ * read in a few nanoseconds. */
 uint64_t tn_os_milliseconds(void);
+uint64_t tn_os_coarse_milliseconds(void);
 /* The calling thread's number, as the system's tools show it; never 0. */
 uintptr_t tn_os_thread(void);
+/* Starts a thread that takes no signals, ENOMEM or ENOTSUP when it cannot; and waits for its end. One at
+ * a time. */
+bool tn_os_start(void (*run)(void));
+void tn_os_join(void);
+
+/* The process's number, as the process itself sees it. */
+uint64_t tn_os_process(void);
+/* A variable of the environment; NULL when it is not set, or when the process has more rights than who
+ * started it. */
+const char *tn_os_variable(const char *name);
+
+/* Memory that other processes of the same user can find under the process's open files, by `name`, and
+ * read, but neither write nor cut. */
+typedef struct tn_os_shown {
+	void *p;	   /* `size` bytes, all backed by memory; not there in the child of a fork */
+	size_t size;
+	int file;
+	uint64_t device, inode; /* what `file` was when it was opened */
+} tn_os_shown;
+/* ENOMEM; ENOTSUP where the system has no such file. */
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size);
+/* Whether `file` is still open, and has not been closed by who closes everything. */
+bool tn_os_is_shown(const tn_os_shown *shown);
+void tn_os_hide(const tn_os_shown *shown);
+/* In the child of a fork, in place of tn_os_hide: only what a signal handler may call. */
+void tn_os_hide_in_child(const tn_os_shown *shown);
 
 /* The module that contains a code address and the module's base, for messages; the name may be "". */
 const char *tn_os_module(const void *code, uintptr_t *base);

@@ -4,11 +4,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,8 +77,9 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 typedef struct fork_hook {
 	void (*before)(void), (*in_parent)(void), (*in_child)(void);
 } fork_hook;
-static fork_hook hook_set, hook_run; /* under the lock; set once; the one whose `before` ran */
-static void (*child_call)(void);	 /* under the lock */
+static fork_hook hooks_set[TN_FORK_COUNT]; /* under the lock; each set once */
+static fork_hook hooks_run[TN_FORK_COUNT]; /* under the lock; those whose `before` ran */
+static void (*child_call)(void);		   /* under the lock */
 
 static _Thread_local uintptr_t thread_number;
 
@@ -82,31 +87,49 @@ static void lock_raw(void) {
 	pthread_mutex_lock(&lock);
 }
 
-/* The hook's locks come before this one. A hook that is set meanwhile has locks of its own to take. */
-static void before_fork(void) {
-	fork_hook hook = {NULL, NULL, NULL};
-	lock_raw();
-	while (hook.before != hook_set.before) {
-		hook = hook_set;
-		tn_os_unlock();
-		hook.before();
-		lock_raw();
+/* Runs in_parent of those from the end down to `first`. */
+static void undo_hooks(fork_hook hooks[TN_FORK_COUNT], size_t first) {
+	for (size_t i = TN_FORK_COUNT; i > first; i--) {
+		if (hooks[i - 1].in_parent != NULL)
+			hooks[i - 1].in_parent();
+		hooks[i - 1] = (fork_hook){NULL, NULL, NULL};
 	}
-	hook_run = hook;
+}
+
+/* The hooks' locks come before this one. A hook that is set meanwhile has locks of its own to take, and
+ * they come before those of the hooks after it. */
+static void before_fork(void) {
+	fork_hook hooks[TN_FORK_COUNT] = {{NULL, NULL, NULL}};
+	lock_raw();
+	for (size_t i = 0; i < TN_FORK_COUNT; i++) {
+		if (hooks[i].before == hooks_set[i].before)
+			continue;
+		fork_hook hook = hooks_set[i];
+		tn_os_unlock();
+		undo_hooks(hooks, i + 1);
+		hook.before();
+		hooks[i] = hook;
+		lock_raw();
+		i = (size_t)-1; /* from the first again */
+	}
+	for (size_t i = 0; i < TN_FORK_COUNT; i++)
+		hooks_run[i] = hooks[i];
 }
 
 static void after_fork_in_parent(void) {
-	fork_hook hook = hook_run;
+	fork_hook hooks[TN_FORK_COUNT];
+	for (size_t i = 0; i < TN_FORK_COUNT; i++)
+		hooks[i] = hooks_run[i];
 	tn_os_unlock();
-	if (hook.in_parent != NULL)
-		hook.in_parent();
+	undo_hooks(hooks, 0);
 }
 
 static void after_fork_in_child(void) {
 	thread_number = 0;
 	pthread_mutex_init(&lock, NULL);
-	if (hook_run.in_child != NULL)
-		hook_run.in_child();
+	for (size_t i = TN_FORK_COUNT; i > 0; i--)
+		if (hooks_run[i - 1].in_child != NULL)
+			hooks_run[i - 1].in_child();
 	if (child_call != NULL)
 		child_call();
 }
@@ -115,9 +138,10 @@ static void register_fork(void) {
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
+	void (*in_child)(void)) {
 	tn_os_lock();
-	hook_set = (fork_hook){before, in_parent, in_child};
+	hooks_set[which] = (fork_hook){before, in_parent, in_child};
 	tn_os_unlock();
 }
 
@@ -172,6 +196,13 @@ void tn_os_wait(const void *word, uint32_t value) {
 	errno = before;
 }
 
+void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds) {
+	struct timespec most = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+	int before = errno;
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
+	errno = before;
+}
+
 void tn_os_wake(const void *word) {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -179,6 +210,13 @@ void tn_os_wake(const void *word) {
 void tn_os_wait(const void *word, uint32_t value) {
 	(void)word, (void)value;
 	sched_yield();
+}
+
+/* A little at a time: nothing wakes it. */
+void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds) {
+	struct timespec most = {0, (milliseconds < 10 ? milliseconds : 10) * 1000000};
+	(void)word, (void)value;
+	nanosleep(&most, NULL);
 }
 
 void tn_os_wake(const void *word) {
@@ -196,11 +234,134 @@ uint64_t tn_os_milliseconds(void) {
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t tn_os_coarse_milliseconds(void) {
+#ifdef CLOCK_MONOTONIC_COARSE
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+#else
+	return tn_os_milliseconds();
+#endif
+}
+
 uintptr_t tn_os_thread(void) {
 	if (thread_number == 0)
 		thread_number = (uintptr_t)syscall(SYS_gettid);
 	return thread_number;
 }
+
+static pthread_t started; /* between tn_os_start and tn_os_join */
+
+static void *call_started(void *run) {
+#ifdef __linux__
+	pthread_setname_np(pthread_self(), "tenure");
+#endif
+	((void (*)(void))run)();
+	return NULL;
+}
+
+/* The stack is for a watch's callback, which may print. A program with large thread-local variables
+ * needs more; the default then. */
+bool tn_os_start(void (*run)(void)) {
+	enum { STACK_BYTES = 256 << 10 };
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	if (pthread_attr_init(&attributes) != 0)
+		return errno = ENOMEM, false;
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	bool done = pthread_create(&started, &attributes, call_started, (void *)run) == 0 ||
+		pthread_create(&started, NULL, call_started, (void *)run) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return done || (errno = ENOMEM, false);
+}
+
+void tn_os_join(void) {
+	pthread_join(started, NULL);
+}
+
+uint64_t tn_os_process(void) {
+	return (uint64_t)getpid();
+}
+
+const char *tn_os_variable(const char *name) {
+#ifdef __linux__
+	return secure_getenv(name);
+#else
+	return getuid() == geteuid() && getgid() == getegid() ? getenv(name) : NULL;
+#endif
+}
+
+#if defined(__linux__) && defined(MFD_ALLOW_SEALING)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+/* Sealed after it is mapped: the mapping goes on to be writable, and is the only one. A system that does
+ * not know the seal would let others write. */
+static bool map_shown(tn_os_shown *shown) {
+	struct stat is;
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+	if (fallocate(shown->file, 0, 0, (off_t)shown->size) != 0 || fstat(shown->file, &is) != 0)
+		return errno = ENOMEM, false;
+	shown->device = is.st_dev;
+	shown->inode = is.st_ino;
+	shown->p = mmap(NULL, shown->size, PROT_READ | PROT_WRITE, MAP_SHARED, shown->file, 0);
+	if (shown->p == MAP_FAILED)
+		return errno = ENOMEM, false;
+	if (madvise(shown->p, shown->size, MADV_DONTFORK) == 0 && fcntl(shown->file, F_ADD_SEALS, seals) == 0)
+		return true;
+	munmap(shown->p, shown->size);
+	return errno = ENOTSUP, false;
+}
+
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
+	shown->size = size;
+	shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shown->file < 0)
+		return errno = errno == ENOSYS ? ENOTSUP : ENOMEM, false;
+	if (map_shown(shown))
+		return true;
+	int error = errno;
+	close(shown->file);
+	return errno = error, false;
+}
+
+bool tn_os_is_shown(const tn_os_shown *shown) {
+	struct stat is;
+	return fstat(shown->file, &is) == 0 && is.st_dev == shown->device && is.st_ino == shown->inode;
+}
+
+void tn_os_hide(const tn_os_shown *shown) {
+	munmap(shown->p, shown->size);
+	tn_os_hide_in_child(shown);
+}
+
+void tn_os_hide_in_child(const tn_os_shown *shown) {
+	if (tn_os_is_shown(shown))
+		close(shown->file);
+}
+#else
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
+	(void)shown, (void)name, (void)size;
+	return errno = ENOTSUP, false;
+}
+
+bool tn_os_is_shown(const tn_os_shown *shown) {
+	(void)shown;
+	return false;
+}
+
+void tn_os_hide(const tn_os_shown *shown) {
+	(void)shown;
+}
+
+void tn_os_hide_in_child(const tn_os_shown *shown) {
+	(void)shown;
+}
+#endif
 
 const char *tn_os_module(const void *code, uintptr_t *base) {
 	Dl_info info;

@@ -5,6 +5,7 @@
 #include <windows.h>
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* VirtualFree releases only what VirtualAlloc returned, so an aligned range cannot be cut from a larger
  * one: reserve the larger one, note where it lies, release it, and reserve the aligned part at once.
@@ -88,8 +89,9 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 }
 
 /* There is no fork. */
-void tn_os_on_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
-	(void)before, (void)in_parent, (void)in_child;
+void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
+	void (*in_child)(void)) {
+	(void)which, (void)before, (void)in_parent, (void)in_child;
 }
 
 void tn_os_in_child(void (*call)(void)) {
@@ -100,6 +102,11 @@ void tn_os_in_child(void (*call)(void)) {
 void tn_os_wait(const void *word, uint32_t value) {
 	(void)word, (void)value;
 	Sleep(0);
+}
+
+void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds) {
+	(void)word, (void)value;
+	Sleep(milliseconds < 10 ? milliseconds : 10);
 }
 
 void tn_os_wake(const void *word) {
@@ -114,8 +121,47 @@ uint64_t tn_os_milliseconds(void) {
 	return GetTickCount64();
 }
 
+uint64_t tn_os_coarse_milliseconds(void) {
+	return tn_os_milliseconds();
+}
+
 uintptr_t tn_os_thread(void) {
 	return GetCurrentThreadId();
+}
+
+/* Neither the watch nor the live view is there yet. */
+bool tn_os_start(void (*run)(void)) {
+	(void)run;
+	return errno = ENOTSUP, false;
+}
+
+void tn_os_join(void) {
+}
+
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
+	(void)shown, (void)name, (void)size;
+	return errno = ENOTSUP, false;
+}
+
+bool tn_os_is_shown(const tn_os_shown *shown) {
+	(void)shown;
+	return false;
+}
+
+void tn_os_hide(const tn_os_shown *shown) {
+	(void)shown;
+}
+
+void tn_os_hide_in_child(const tn_os_shown *shown) {
+	(void)shown;
+}
+
+uint64_t tn_os_process(void) {
+	return GetCurrentProcessId();
+}
+
+const char *tn_os_variable(const char *name) {
+	return getenv(name);
 }
 
 const char *tn_os_module(const void *code, uintptr_t *base) {

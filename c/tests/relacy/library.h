@@ -79,7 +79,7 @@ bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {
 	return true;
 }
 
-void tn_os_on_fork(void (*)(void), void (*)(void), void (*)(void)) {}
+void tn_os_on_fork(enum tn_os_fork, void (*)(void), void (*)(void), void (*)(void)) {}
 
 uint64_t tn_os_milliseconds(void) {
 	return milliseconds;

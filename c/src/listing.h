@@ -1,0 +1,97 @@
+/* All listed allocators: what their owners call. Nodes and how readers walk them: listed.h. */
+#ifndef TENURE_LISTING_H
+#define TENURE_LISTING_H
+
+#include <tenure/stats.h>
+
+#include "listed.h"
+
+/* What the published figures do not say of themselves: where the position was that the owner writes with
+ * every call, and how far it can go before the owner publishes again. */
+typedef struct tn_position {
+	size_t at, room;
+} tn_position;
+
+typedef struct tn_node_kind {
+	tn_kind kind;
+	/* Completes the published figures with what the owner writes with every call, which it reads while
+	 * the owner goes on: see TN_RACY. The object does not end meanwhile. */
+	void (*look)(const void *object, tn_position from, tn_listed *listed);
+	/* For a scope that owns it: as its destroy (without a word about live objects), trim, stats and
+	 * verify. */
+	void (*end)(void *object);
+	size_t (*trim)(void *object);
+	void (*stats)(const void *object, tn_stats *stats);
+	bool (*verify)(const void *object);
+} tn_node_kind;
+
+/* A function that reads one aligned word which another thread writes with plain stores: one store on
+ * every machine that Tenure runs on, though C knows no such thing. The word is a figure: it is checked
+ * against its range, and nothing behind it is read. */
+#if defined(__GNUC__)
+#define TN_RACY __attribute__((noinline, no_sanitize("thread")))
+#else
+#define TN_RACY
+#endif
+
+/* Lists an allocator as a root.
+ *
+ * name     NULL: it is not listed, and that is no failure
+ * node     where its node goes; NULL when it is not listed
+ * returns  whether that is done
+ * fails    ENOMEM */
+bool tn_list(const tn_node_kind *kind, void *object, const char *name, tn_node **node);
+
+/* The same below a node of a scope, in the thread that may change it. */
+bool tn_list_below(tn_node *parent, const tn_node_kind *kind, void *object, const char *name,
+	tn_node **node);
+
+/* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
+void tn_unlist(tn_node *n);
+
+/* Publishes an allocator's figures; the name is ignored. To be called by the owner, where it changes
+ * chunks or magazines; NULL is a no-op. */
+void tn_publish(tn_node *n, const tn_stats *stats, tn_position from);
+
+/* Whether somebody asked for a trim since the last time; NULL: no. */
+static inline bool tn_trim_wanted(tn_node *n) {
+	if (n == NULL || tn_get(&n->trim_wanted, TN_RELAXED) == 0)
+		return false;
+	tn_set(&n->trim_wanted, 0, TN_RELAXED);
+	return true;
+}
+
+/* ---- for scopes, whose nodes lie in memory of their own ---- */
+
+/* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They are
+ * never given back to the page layer. */
+typedef struct tn_stable {
+	size_t bytes, node_offset;
+	/* Under the lock. */
+	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
+	size_t count;
+} tn_stable;
+
+/* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
+enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
+
+/* Takes up to `count` records, or one if there are fewer; how many. 0: ENOMEM. */
+size_t tn_stable_take(tn_stable *store, void **records, size_t count);
+void tn_stable_give(tn_stable *store, void **records, size_t count);
+
+/* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. */
+void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
+void tn_unlist_node(tn_node *n);
+
+/* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the
+ * page layer's lock and nothing else. */
+extern tn_node tn_list_root;
+void tn_list_lock(void);
+void tn_list_unlock(void);
+
+/* What readers see of a node that is listed while this runs, without what is below it. */
+void tn_list_read(tn_node *n, tn_listed *listed);
+/* As tn_stats_snapshot, from one node on. */
+size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);
+
+#endif
