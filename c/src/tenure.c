@@ -34,6 +34,8 @@
 
 #include "scope.c"
 
+#include "observer.c"
+
 #include "watch.c"
 
 #include "live.c"
