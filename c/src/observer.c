@@ -18,12 +18,12 @@ typedef struct observed {
 } observed;
 
 static struct {
-	tn_lock lock;			/* what follows, and all of `observed` but `calling` */
+	tn_lock lock;			  /* what follows, and all of `observed` but `calling` */
 	TN_ATOMIC(uint32_t) bell; /* what the thread sleeps on; changes when it has to look again */
-	bool running;			/* the thread has not yet found that there is no work */
-	bool unjoined;			/* there is a thread, or has been one */
-	bool closed;			/* there will be no other one */
-	uintptr_t thread;		/* its number, once it runs */
+	bool running;			  /* the thread has not yet found that there is no work */
+	bool unjoined;			  /* there is a thread, or has been one */
+	bool closed;			  /* there will be no other one */
+	uintptr_t thread;		  /* its number, once it runs */
 	observed works[TN_OBSERVED_COUNT];
 } observer;
 

@@ -68,8 +68,8 @@ uint64_t tn_os_milliseconds(void);
 uint64_t tn_os_coarse_milliseconds(void);
 /* The calling thread's number, as the system's tools show it; never 0. */
 uintptr_t tn_os_thread(void);
-/* Starts a thread that takes no signals, ENOMEM or ENOTSUP when it cannot; and waits for its end. One at
- * a time. */
+/* Starts a thread that takes no signals, ENOMEM or ENOTSUP when it cannot; and waits for its end. One
+ * at a time. */
 bool tn_os_start(void (*run)(void));
 void tn_os_join(void);
 
@@ -94,6 +94,20 @@ bool tn_os_is_shown(const tn_os_shown *shown);
 void tn_os_hide(const tn_os_shown *shown);
 /* In the child of a fork, in place of tn_os_hide: only what a signal handler may call. */
 void tn_os_hide_in_child(const tn_os_shown *shown);
+
+/* What the process's malloc says of itself; UINT64_MAX where it does not say. */
+typedef struct tn_os_malloc {
+	char name[16];			  /* "glibc", "jemalloc", "mimalloc"; "" when it says nothing */
+	uint64_t allocated_bytes; /* handed out */
+	uint64_t active_bytes;	  /* of pages that hold what is handed out */
+	uint64_t held_bytes;	  /* taken from the system */
+} tn_os_malloc;
+/* Finds out which malloc this is; not while a library is opened that waits for this. And asks it, which
+ * may take its locks. */
+void tn_os_find_malloc(void);
+void tn_os_ask_malloc(tn_os_malloc *figures);
+/* Bytes of memory that back the process; 0 where the system does not say. */
+uint64_t tn_os_resident_bytes(void);
 
 /* The module that contains a code address and the module's base, for messages; the name may be "". */
 const char *tn_os_module(const void *code, uintptr_t *base);

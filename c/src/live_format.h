@@ -1,0 +1,90 @@
+/* What the live view's file holds: never read by the process that writes it, by others at any time.
+ * Fixed widths, so that any reader fits any process; words, so that a snapshot can be copied while the
+ * next one is written.
+ *
+ * One sequence lock (Lameter 2005): odd while a snapshot is written, 0 before the first. Every word is
+ * stored with release and loaded with acquire: who has loaded one of a later snapshot then sees that
+ * the sequence has changed. */
+#ifndef TENURE_LIVE_FORMAT_H
+#define TENURE_LIVE_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Of the file, as the system shows it among a process's open files. */
+#define TN_LIVE_NAME "tenure-live"
+#define TN_LIVE_MAGIC "TNLIVE\r\n"
+
+/* The version changes with every change of what stands below. */
+enum { TN_LIVE_VERSION = 1, TN_LIVE_ROWS = 4096 };
+
+/* What a figure says that is not known. */
+#define TN_LIVE_UNKNOWN UINT64_MAX
+
+/* Written once, before anybody can see the file. */
+typedef struct tn_live_header {
+	char magic[8];
+	uint32_t version, header_bytes, row_bytes, row_max;
+	uint64_t process;	 /* as the process itself sees its number: a child may show the parent's file */
+	uint64_t started_ms; /* when the view began; these and other times are of the monotonic clock */
+	uint64_t mode;		 /* TN_MODE */
+} tn_live_header;
+
+typedef struct tn_live_state {
+	uint64_t taken_ms;		 /* when the snapshot was taken */
+	uint64_t row_count;		 /* rows that follow */
+	uint64_t left_out_count; /* allocators for which there was no row */
+	uint64_t resident_bytes; /* of the process */
+	char malloc_name[16];	 /* "" when nothing is known about malloc */
+	uint64_t malloc_allocated_bytes, malloc_active_bytes, malloc_held_bytes;
+} tn_live_state;
+
+/* tn_listed. */
+typedef struct tn_live_row {
+	uint64_t id, parent_id, age_ms;
+	uint32_t kind, depth;
+	uint64_t live_bytes, live_count, cached_bytes, reserved_bytes, committed_bytes, peak_bytes;
+	uint64_t chunk_count, partial_count, refills, resets, slot_bytes, slot_count, partial_live_count;
+	uint64_t thread_cached_bytes, waste_bytes, external_bytes;
+	char name[32], ident[64];
+} tn_live_row;
+
+typedef struct tn_live_file {
+	tn_live_header header;
+	uint64_t sequence;
+	tn_live_state state;
+	tn_live_row rows[TN_LIVE_ROWS];
+} tn_live_file;
+
+static inline void tn_live_begin(tn_live_file *file) {
+	__atomic_store_n(&file->sequence, file->sequence + 1, __ATOMIC_RELAXED);
+}
+
+/* Between begin and end; `size` in whole words. */
+static inline void tn_live_store(void *to, const void *from, size_t size) {
+	uint64_t word;
+	for (size_t i = 0; i < size / sizeof word; i++) {
+		memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
+		__atomic_store_n((uint64_t *)to + i, word, __ATOMIC_RELEASE);
+	}
+}
+
+static inline void tn_live_end(tn_live_file *file) {
+	__atomic_store_n(&file->sequence, file->sequence + 1, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t tn_live_sequence(const tn_live_file *file) {
+	return __atomic_load_n(&file->sequence, __ATOMIC_ACQUIRE);
+}
+
+/* What was loaded counts only if the sequence was even, not 0, and the same before and after. */
+static inline void tn_live_load(void *to, const void *from, size_t size) {
+	uint64_t word;
+	for (size_t i = 0; i < size / sizeof word; i++) {
+		word = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_ACQUIRE);
+		memcpy((char *)to + i * sizeof word, &word, sizeof word);
+	}
+}
+
+#endif
