@@ -56,6 +56,22 @@ struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) ar
 	}
 };
 
+/* The text that `format` makes of `rest`, in memory from `to.alloc`. */
+template <class Owner> char *print_into(Owner &to, const char *format, std::va_list rest) {
+	std::va_list again;
+	va_copy(again, rest);
+	guard end([&] { va_end(again); });
+	int length = std::vsnprintf(nullptr, 0, format, rest);
+	if (length < 0) {
+		errno = EINVAL;
+		fail();
+	}
+	std::size_t size = static_cast<std::size_t>(length) + 1;
+	char *text = static_cast<char *>(to.alloc(size, 1));
+	std::vsnprintf(text, size, format, again);
+	return text;
+}
+
 TN_FORCED void *arena_alloc(tn_arena *a, std::size_t size, std::size_t align) {
 	void *p;
 	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p : had(tn_arena_alloc_slow(a, size, align));
@@ -85,6 +101,9 @@ public:
 	explicit arena(const arena_options &options) : arena_(detail::had(tn_arena_create(&options))) {
 	}
 	explicit arena(const char *name) : arena(detail::named<arena_options>(name)) {
+	}
+	/* Not API: see scope.hpp. */
+	explicit arena(detail::handed<tn_arena> made) noexcept : arena_(made.handle) {
 	}
 	arena(arena &&other) noexcept
 		: arena_(std::exchange(other.arena_, nullptr)), newest_(std::exchange(other.newest_, nullptr)) {
@@ -176,20 +195,10 @@ public:
 	[[gnu::format(printf, 2, 3)]]
 #endif
 	char *printf(const char *format, ...) TN_LIFETIMEBOUND {
-		std::va_list rest, again;
+		std::va_list rest;
 		va_start(rest, format);
-		va_copy(again, rest);
-		int length = std::vsnprintf(nullptr, 0, format, rest);
-		va_end(rest);
-		detail::guard end([&] { va_end(again); });
-		if (length < 0) {
-			errno = EINVAL;
-			detail::fail();
-		}
-		std::size_t size = static_cast<std::size_t>(length) + 1;
-		char *text = static_cast<char *>(alloc(size, 1));
-		std::vsnprintf(text, size, format, again);
-		return text;
+		detail::guard end([&] { va_end(rest); });
+		return detail::print_into(*this, format, rest);
 	}
 
 	/* Remembers the current position; valid until a reset or a rewind to an earlier one. */

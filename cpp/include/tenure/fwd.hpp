@@ -16,6 +16,8 @@ struct shared_slab_calls;
 }
 
 class arena;
+class heap;
+class scope;
 template <class T> class slab;
 template <class T> class shared_slab;
 template <class T> struct pool_traits;
@@ -24,6 +26,8 @@ template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 3
 class size_based_arena;
 
 class arena_resource;
+class heap_resource;
+class scope_resource;
 template <class Calls> class basic_slab_resource;
 using slab_resource = basic_slab_resource<detail::slab_calls>;
 using shared_slab_resource = basic_slab_resource<detail::shared_slab_calls>;

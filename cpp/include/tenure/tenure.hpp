@@ -6,8 +6,12 @@
  *   they have one type, on one thread   slab.hpp              slab<T>: make, destroy, make_unique
  *   they have one type, on any thread   shared_slab.hpp       shared_slab<T>: the same, local
  *   costly to build, come back used     pool.hpp              pool<T>: get, and a lease that puts
- *   containers                          arena_resource.hpp, slab_resource.hpp (std::pmr), allocator.hpp
+ *   mixed sizes that belong together    heap.hpp              heap: make, destroy, alloc, free, reset
+ *   lifetimes nest                      scope.hpp             scope: make, defer, and scopes below it
+ *   containers                          arena_resource.hpp, slab_resource.hpp, heap_resource.hpp,
+ *                                       scope_resource.hpp (std::pmr), allocator.hpp
  *   a class with its own new, delete    allocated.hpp         arena_allocated, slab_allocated
+ *   what all of it costs right now      stats.hpp             snapshot, watch
  *
  * The words are those of C (tenure.h), which works below: all of it may be mixed. Where a call of C
  * fails these throw: std::invalid_argument for the caller's mistake (EINVAL), std::bad_alloc for lack
@@ -20,12 +24,17 @@
 #include "allocated.hpp"
 #include "allocator.hpp"
 #include "arena.hpp"
+#include "heap.hpp"
 #include "pool.hpp"
+#include "scope.hpp"
 #include "shared_slab.hpp"
 #include "size_based_arena.hpp"
 #include "slab.hpp"
+#include "stats.hpp"
 #if __has_include(<memory_resource>)
 #include "arena_resource.hpp"
+#include "heap_resource.hpp"
+#include "scope_resource.hpp"
 #include "slab_resource.hpp"
 #endif
 

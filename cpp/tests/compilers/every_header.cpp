@@ -6,11 +6,16 @@
 #include <tenure/allocator.hpp>
 #include <tenure/arena.hpp>
 #include <tenure/arena_resource.hpp>
+#include <tenure/heap.hpp>
+#include <tenure/heap_resource.hpp>
 #include <tenure/pool.hpp>
+#include <tenure/scope.hpp>
+#include <tenure/scope_resource.hpp>
 #include <tenure/shared_slab.hpp>
 #include <tenure/size_based_arena.hpp>
 #include <tenure/slab.hpp>
 #include <tenure/slab_resource.hpp>
+#include <tenure/stats.hpp>
 #include <tenure/tenure.hpp>
 
 #include <cstdint>

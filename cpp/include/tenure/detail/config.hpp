@@ -80,6 +80,11 @@ template <class Options> Options named(const char *name) noexcept {
 	return options;
 }
 
+/* An allocator of the C library that whoever made it hands over. */
+template <class Handle> struct handed {
+	Handle *handle;
+};
+
 /* Bytes of `count` objects of T. */
 template <class T> TN_FORCED std::size_t bytes_of(std::size_t count) {
 	if (TN_UNLIKELY(count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)))

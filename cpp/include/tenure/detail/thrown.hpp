@@ -41,14 +41,19 @@ public:
 #endif
 	}
 
-	/* What the call returned; when that is nullptr, throws what was thrown inside, else as fail(). */
-	void *had(void *p) const {
-		if (p != nullptr)
-			return p;
+	/* Throws what was thrown inside, if anything was. */
+	void rethrow() const {
 #if TN_EXCEPTIONS
 		if (thrown_ != nullptr)
 			std::rethrow_exception(thrown_);
 #endif
+	}
+
+	/* What the call returned; when that is nullptr, throws what was thrown inside, else as fail(). */
+	void *had(void *p) const {
+		if (p != nullptr)
+			return p;
+		rethrow();
 		fail();
 	}
 

@@ -65,6 +65,9 @@ public:
 	}
 	explicit typed_slab(const char *name) : typed_slab(named<options>(name)) {
 	}
+	/* Not API: see scope.hpp. */
+	explicit typed_slab(handed<handle> made) noexcept : slab_(made.handle) {
+	}
 	typed_slab(typed_slab &&other) noexcept : slab_(std::exchange(other.slab_, nullptr)) {
 	}
 	typed_slab &operator=(typed_slab &&other) noexcept {

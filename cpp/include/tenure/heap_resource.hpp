@@ -1,0 +1,171 @@
+/* tenure/heap_resource.hpp: a std::pmr::memory_resource over a heap: blocks of any sizes that are given
+ * back one by one, or all at once. */
+#ifndef TENURE_HEAP_RESOURCE_HPP
+#define TENURE_HEAP_RESOURCE_HPP
+
+#include <cstdio>
+#include <cstring>
+#include <memory_resource>
+
+#include "detail/outstanding.hpp"
+#include "detail/upstream.hpp"
+#include "heap.hpp"
+
+namespace tenure {
+inline namespace TN_INLINE_NAMESPACE {
+
+/* Every block goes back by itself and its memory is used again; `release`, `reset` and the end take
+ * back what is left. Containers may be alive at that time if nobody touches them again: the idiom that
+ * skips their destructors. Debug then says how much was outstanding at the end.
+ *
+ * Chunks, and large blocks one by one, come from `upstream` (Tenure's page layer where none is named),
+ * and go back to it while the resource lives. The heap is made with the first block.
+ *
+ * threads  one at a time */
+class heap_resource final : public std::pmr::memory_resource {
+public:
+	heap_resource() noexcept : heap_resource(heap_options{}) {
+	}
+	explicit heap_resource(std::pmr::memory_resource *upstream) noexcept : upstream_(upstream) {
+		set(heap_options{});
+		if (upstream != nullptr)
+			options_.source = &source_;
+	}
+	explicit heap_resource(const heap_options &options) noexcept {
+		set(options);
+		if (options.source != nullptr) {
+			source_ = *options.source;
+			options_.source = &source_;
+		}
+	}
+	/* In a heap that is there already: what is allocated ends when that is reset, or here by
+	 * release. */
+	explicit heap_resource(heap &h TN_LIFETIMEBOUND) noexcept : heap_(h.get()), is_borrowed_(true) {
+	}
+	heap_resource(const heap_resource &) = delete;
+	heap_resource &operator=(const heap_resource &) = delete;
+
+	~heap_resource() override {
+		outstanding_.report("heap_resource");
+		if (!is_borrowed_)
+			tn_heap_destroy(heap_);
+	}
+
+	/* Gives everything back to where it came from. */
+	void release() noexcept {
+		outstanding_ = {};
+		if (is_borrowed_) {
+			tn_heap_reset(heap_);
+			tn_heap_trim(heap_);
+		} else {
+			tn_heap_destroy(std::exchange(heap_, nullptr));
+		}
+	}
+
+	/* Forgets every block and keeps warm memory. */
+	void reset() noexcept {
+		outstanding_ = {};
+		if (heap_ != nullptr)
+			tn_heap_reset(heap_);
+	}
+
+	/* Gives back chunks without a live block; in bytes. */
+	std::size_t trim() noexcept {
+		return heap_ == nullptr ? 0 : tn_heap_trim(heap_);
+	}
+
+	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
+	 *
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
+	[[nodiscard]] TN_FORCED void *alloc(
+		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+		if (TN_UNLIKELY(heap_ == nullptr || upstream_ != nullptr))
+			return alloc_rare(bytes, align);
+		void *p = detail::had(tn_heap_alloc(heap_, bytes, align));
+		outstanding_.add(bytes);
+		return p;
+	}
+	TN_FORCED void free(
+		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
+		if (p == nullptr)
+			return;
+		outstanding_.remove(bytes);
+		detail::heap_free(heap_, p, bytes, align);
+	}
+
+	/* What was named; nullptr stands for Tenure's page layer. */
+	std::pmr::memory_resource *upstream_resource() const noexcept {
+		return upstream_;
+	}
+
+	tn_stats stats() const noexcept {
+		tn_stats now{};
+		if (heap_ != nullptr)
+			tn_heap_stats(heap_, &now);
+		else
+			std::memcpy(now.name, name_, sizeof now.name);
+		return now;
+	}
+
+private:
+	/* Behind what upstream gave: a source is not told again how its memory was aligned. */
+	struct tail {
+		std::size_t align;
+	};
+
+	static void *acquire(void *self, std::size_t size, std::size_t align) {
+		std::pmr::memory_resource *upstream = static_cast<heap_resource *>(self)->upstream_;
+		if (size > SIZE_MAX - sizeof(tail))
+			return nullptr;
+		void *p = detail::allocate_from(upstream, size + sizeof(tail), align);
+		tail end{align};
+		if (p != nullptr)
+			std::memcpy(static_cast<char *>(p) + size, &end, sizeof end);
+		return p;
+	}
+	static void give_back(void *self, void *p, std::size_t size) {
+		tail end;
+		std::memcpy(&end, static_cast<char *>(p) + size, sizeof end);
+		static_cast<heap_resource *>(self)->upstream_->deallocate(p, size + sizeof(tail), end.align);
+	}
+
+	void set(const heap_options &options) noexcept {
+		std::snprintf(
+			name_, sizeof name_, "%s", options.name == nullptr ? "heap_resource" : options.name);
+		options_ = options;
+		options_.name = name_;
+		options_.expendable = true;
+	}
+
+	TN_OUTLINED void *alloc_rare(std::size_t bytes, std::size_t align) {
+		detail::callback_scope call;
+		if (heap_ == nullptr)
+			heap_ = static_cast<tn_heap *>(call.had(tn_heap_create(&options_)));
+		void *p = call.had(tn_heap_alloc(heap_, bytes, align));
+		outstanding_.add(bytes);
+		return p;
+	}
+
+	void *do_allocate(std::size_t bytes, std::size_t align) override {
+		return alloc(bytes, align);
+	}
+	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
+		free(p, bytes, align);
+	}
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+		return this == &other;
+	}
+
+	tn_heap *heap_ = nullptr;
+	std::pmr::memory_resource *upstream_ = nullptr;
+	heap_options options_{};
+	tn_source source_{acquire, give_back, this};
+	char name_[TN_NAME_BYTES + 1] = {};
+	bool is_borrowed_ = false;
+	detail::outstanding outstanding_;
+};
+
+}
+}
+#endif
