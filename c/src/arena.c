@@ -21,14 +21,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "arena_figures.h"
 #include "blocks.h"
 #include "pages.h"
 #include "range.h"
 
-enum { CHUNK_ALIGN = 16 };
 /* No size above this is looked at further: with it, the sums below cannot wrap. */
 #define SIZE_MAX_SERVED ((size_t)PTRDIFF_MAX - 4 * TN_ALIGN_MAX)
-#define SELF_BYTES ((sizeof(tn_arena) + 15) & ~(size_t)15)
 
 #define LEAD_BYTES (TN_MODE == TN_MODE_DEBUG ? sizeof(block_record) : 0)
 #define TRAIL_BYTES (TN_MODE == TN_MODE_DEBUG ? (size_t)TN_FENCE_BYTES : 0)
@@ -40,31 +39,15 @@ static size_t least(size_t size) {
 static void arena_enter(tn_arena *a, const char *operation) {
 	if (TN_MODE != TN_MODE_RELEASE && a->state != TN_ALIVE)
 		tn_panic("arena", NULL, "%s: %p is not a live arena", operation, (void *)a);
-	tn_enter(&a->busy, "arena", a->name, operation);
+	tn_enter(&a->busy, a->kind, a->name, operation);
 }
 
 /* ---- chunks ---- */
-
-static char *end_of_use(const tn_arena *a, const tn_arena_chunk *chunk) {
-	return chunk == a->current ? a->cursor : chunk->used;
-}
 
 static void make_current(tn_arena *a, tn_arena_chunk *chunk, char *cursor) {
 	a->current = chunk;
 	a->cursor = cursor;
 	a->limit = chunk == NULL ? NULL : chunk->limit;
-}
-
-static size_t live_bytes(const tn_arena *a) {
-	size_t in_current = a->current == NULL ? 0 : (size_t)(a->cursor - a->current->begin);
-	return a->before_bytes + in_current + a->large_bytes;
-}
-
-static size_t peak_bytes(const tn_arena *a) {
-	size_t live = live_bytes(a);
-	size_t before = a->restart == NULL ? 0 : (size_t)(a->highest - a->restart);
-	size_t peak = live > before ? live : before;
-	return peak > a->peak_bytes ? peak : a->peak_bytes;
 }
 
 static void arena_sample_peak(tn_arena *a) {
@@ -78,6 +61,8 @@ static void note_restart(tn_arena *a) {
 	const tn_arena_chunk *first = a->first;
 	bool simple = first != NULL && a->current == first && first->next == NULL && a->large == NULL;
 	a->restart = a->highest = simple && a->reserve_bytes == 0 ? first->begin : NULL;
+	if (a->node != NULL)
+		publish_arena(a);
 }
 
 /* Writes the head of a new chunk, whose blocks begin `head` bytes into it. */
@@ -100,12 +85,16 @@ static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes)
 		return NULL;
 	a->taken_bytes += bytes;
 	a->refills++;
-	return open_chunk(chunk, bytes, HEAD_BYTES);
+	open_chunk(chunk, bytes, HEAD_BYTES);
+	count_chunk(a, chunk);
+	return chunk;
 }
 
 static size_t give_back_chunk(tn_arena *a, tn_arena_chunk *chunk) {
 	size_t bytes = chunk->bytes;
 	a->taken_bytes -= bytes;
+	a->chunk_count--;
+	a->reserved_bytes -= chunk_reserved(a, chunk);
 	tn_permit(chunk, (size_t)(chunk->limit - (char *)chunk));
 	if (a->reserve_bytes != 0 && chunk == a->first) {
 		tn_os_release(chunk, a->reserve_bytes);
@@ -133,6 +122,8 @@ static void give_back_large(tn_arena *a, const tn_arena_chunk *until) {
 	while (a->large != until) {
 		tn_arena_chunk *next = a->large->next;
 		a->large_bytes -= (size_t)(a->large->used - a->large->begin);
+		a->taken_large_bytes -= a->large->bytes;
+		a->large_count--;
 		give_back_chunk(a, a->large);
 		a->large = next;
 	}
@@ -179,6 +170,8 @@ static char *add_large(tn_arena *a, size_t size, size_t align) {
 	chunk->next = a->large;
 	a->large = chunk;
 	a->large_bytes += (size_t)(chunk->used - chunk->begin);
+	a->taken_large_bytes += chunk->bytes;
+	a->large_count++;
 	return p;
 }
 
@@ -220,6 +213,7 @@ static char *grow_range(tn_arena *a, size_t size, size_t align) {
 		a->first = reserve_range(a);
 		if (a->first == NULL)
 			return NULL;
+		count_chunk(a, a->first);
 		make_current(a, a->first, a->first->begin);
 	}
 	char *range = (char *)a->first;
@@ -266,6 +260,8 @@ void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
 	arena_enter(a, "alloc");
 	void *p = alloc_at(a, size, align == 0 ? 16 : align, TN_CALLER);
 	tn_leave(&a->busy);
+	if (TN_UNLIKELY((tn_wanted(a->node) & TN_WANT_TRIM) != 0))
+		tn_arena_trim(a);
 	return p;
 }
 
@@ -447,7 +443,7 @@ static void restore_sizes(tn_arena *a, const tn_checkpoint *to) {
 /* Debug: the whole pages of a chunk above the cursor fault from now on, until the chunk is taken anew;
  * the chunk ends before them. */
 static void close_tail(tn_arena *a, tn_arena_chunk *chunk) {
-	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 || a->source.acquire != NULL)
+	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 || !tn_is_paged(&a->source))
 		return;
 	char *end = (char *)chunk + tn_round_up((size_t)(a->cursor - (char *)chunk), TN_OS_PAGE);
 	if (end < chunk->limit)
@@ -475,9 +471,9 @@ static void wipe_since(tn_arena *a, const tn_checkpoint *to) {
 void tn_arena_rewind(tn_arena *a, tn_checkpoint to) {
 	arena_enter(a, "rewind");
 	if (to.arena != a)
-		tn_panic("arena", a->name, "rewind: the checkpoint is of another arena");
+		tn_panic(a->kind, a->name, "rewind: the checkpoint is of another arena");
 	if (is_stale(a, &to))
-		tn_panic("arena", a->name, "rewind: the checkpoint is stale");
+		tn_panic(a->kind, a->name, "rewind: the checkpoint is stale");
 	check_blocks(a, to.newest, "rewind");
 	arena_sample_peak(a);
 	/* A block that was shrunk past the mark has left the cursor before it. */
@@ -643,7 +639,7 @@ static bool within(const char *p, const char *begin, const char *end) {
 }
 
 static void arena_look(const tn_arena *a, const char *operation) {
-	tn_look(&a->busy, "arena", a->name, operation);
+	tn_look(&a->busy, a->kind, a->name, operation);
 }
 
 bool tn_arena_owns(const tn_arena *a, const void *p) {
@@ -657,48 +653,22 @@ bool tn_arena_owns(const tn_arena *a, const void *p) {
 	return false;
 }
 
-/* Address space that a chunk holds. */
-static size_t chunk_reserved(const tn_arena *a, const tn_arena_chunk *c) {
-	if (a->reserve_bytes != 0 && c == a->first)
-		return a->reserve_bytes;
-	bool paged = a->source.acquire == NULL && c->bytes != 0;
-	return paged ? tn_pages_reserved(c->bytes, CHUNK_ALIGN) : c->bytes;
-}
-
 void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
 	arena_look(a, "stats");
-	size_t live = live_bytes(a);
-	*stats = (tn_stats){.live_bytes = live,
-		.committed_bytes = a->taken_bytes,
-		.refills = a->refills,
-		.resets = a->resets,
-		.peak_bytes = peak_bytes(a)};
+	read_figures(a, stats);
 	memcpy(stats->name, a->name, sizeof stats->name);
-	for (const tn_arena_chunk *c = a->first; c != NULL; c = c->next) {
-		stats->chunk_count++;
-		stats->reserved_bytes += chunk_reserved(a, c);
-		if (c->bytes != 0)
-			stats->cached_bytes += (size_t)(c->limit - end_of_use(a, c));
-	}
-	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next) {
-		stats->chunk_count++;
-		stats->reserved_bytes += chunk_reserved(a, c);
-	}
-	if (a->home != NULL && a->home != a->first) {
-		stats->chunk_count++;
-		stats->reserved_bytes += chunk_reserved(a, a->home);
-	}
 }
 
 static void arena_require(const tn_arena *a, bool holds, const char *what) {
 	if (!holds)
-		tn_panic("arena", a->name, "verify: %s", what);
+		tn_panic(a->kind, a->name, "verify: %s", what);
 }
 
 bool tn_arena_verify(const tn_arena *a) {
 	arena_look(a, "verify");
-	size_t taken = a->home != NULL && a->home != a->first ? a->home->bytes : 0;
-	size_t before = 0, large = 0;
+	bool home_apart = a->home != NULL && a->home != a->first;
+	size_t taken = home_apart ? a->home->bytes : 0;
+	size_t before = 0, large = 0, chunks = home_apart, large_chunks = 0;
 	bool behind = a->current == NULL;
 	const tn_arena_chunk *previous = NULL;
 	for (const tn_arena_chunk *c = a->first; c != NULL; previous = c, c = c->next) {
@@ -707,12 +677,15 @@ bool tn_arena_verify(const tn_arena *a) {
 		arena_require(a, behind || use == c->limit || within(use, c->begin, c->limit),
 			"a chunk is used beyond its limit");
 		taken += c->bytes;
+		chunks += c != &a->buffer;
 		before += behind || c == a->current ? 0 : (size_t)(c->used - c->begin);
 		behind = behind || c == a->current;
 	}
 	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next) {
 		taken += c->bytes;
 		large += (size_t)(c->used - c->begin);
+		large_chunks++;
+		chunks++;
 	}
 	bool none = a->cursor == NULL && a->limit == NULL && a->restart == NULL;
 	arena_require(a, a->current != NULL || none, "a cursor without a chunk");
@@ -727,6 +700,8 @@ bool tn_arena_verify(const tn_arena *a) {
 		a, taken == a->taken_bytes && taken <= a->limit_bytes, "the bytes taken do not add up");
 	arena_require(
 		a, before == a->before_bytes && large == a->large_bytes, "the bytes used do not add up");
+	arena_require(
+		a, chunks == a->chunk_count && large_chunks == a->large_count, "the chunks do not add up");
 	check_blocks(a, NULL, "verify");
 	return true;
 }
@@ -774,6 +749,7 @@ static const tn_arena_options default_options;
 static void set_up(tn_arena *a, const tn_arena_options *o) {
 	size_t chunk_bytes = first_chunk_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE,
+		.kind = "arena",
 		.chunk_bytes = chunk_bytes,
 		.fixed = o->fixed,
 		.chunk_bytes_max = chunk_bytes_max(o, chunk_bytes),
@@ -799,6 +775,7 @@ static bool start(tn_arena *a, const tn_arena_options *o) {
 		a->first = reserve_range(a);
 		if (a->first == NULL)
 			return false;
+		count_chunk(a, a->first);
 		make_current(a, a->first, a->first->begin);
 	}
 	if (o->buffer != NULL) {
@@ -809,18 +786,63 @@ static bool start(tn_arena *a, const tn_arena_options *o) {
 	return true;
 }
 
+/* The buffer is the caller's again. */
+static void leave_buffer(tn_arena *a) {
+	tn_permit(a->buffer.begin, (size_t)(a->buffer.limit - a->buffer.begin));
+	give_up(a->buffer.begin, a->buffer.used);
+}
+
+static void end_arena(tn_arena *a, const char *operation) {
+	arena_enter(a, operation);
+	check_blocks(a, NULL, operation);
+	tn_unlist(a->node);
+	a->node = NULL;
+	tn_arena_chunk *home = a->home;
+	if (a->current != NULL)
+		a->current->used = a->cursor;
+	give_back_large(a, NULL);
+	if (a->first != NULL) {
+		give_back_after(a, a->first);
+		if (a->first == &a->buffer)
+			leave_buffer(a);
+		else if (a->first != home)
+			give_back_chunk(a, a->first);
+	}
+	a->state = TN_DEAD;
+	a->busy = 0;
+	if (home == NULL)
+		return;
+	/* The arena lies in what is given back now. */
+	tn_source source = a->source;
+	size_t bytes = home->bytes;
+	tn_wipe(home, (size_t)(home->used - (char *)home));
+	tn_chunk_release(&source, home, bytes, CHUNK_ALIGN);
+}
+
+static bool list_arena(tn_arena *a, const tn_arena_options *o, tn_node *parent) {
+	if (!tn_list_at(parent, &arena_kind, a, o->name, &a->node))
+		return false;
+	if (a->node != NULL)
+		publish_arena(a);
+	return true;
+}
+
 bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 	const tn_arena_options *o = options == NULL ? &default_options : options;
 	if (!arena_options_valid(o))
 		return errno = EINVAL, false;
 	set_up(a, o);
-	return start(a, o);
+	if (!start(a, o))
+		return false;
+	if (list_arena(a, o, NULL))
+		return true;
+	end_arena(a, "init");
+	return errno = ENOMEM, false;
 }
 
 /* The arena's own storage is the head of its first chunk, or a page where blocks begin elsewhere or
  * (debug) where the first chunk is given up at every reset. */
-tn_arena *tn_arena_create(const tn_arena_options *options) {
-	const tn_arena_options *o = options == NULL ? &default_options : options;
+tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
 	if (!arena_options_valid(o))
 		return errno = EINVAL, NULL;
 	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
@@ -847,38 +869,15 @@ tn_arena *tn_arena_create(const tn_arena_options *options) {
 		tn_chunk_release(source, home, bytes, CHUNK_ALIGN);
 		return NULL;
 	}
-	return a;
+	count_chunk(a, home);
+	if (list_arena(a, o, parent))
+		return a;
+	end_arena(a, "create");
+	return errno = ENOMEM, NULL;
 }
 
-/* The buffer is the caller's again. */
-static void leave_buffer(tn_arena *a) {
-	tn_permit(a->buffer.begin, (size_t)(a->buffer.limit - a->buffer.begin));
-	give_up(a->buffer.begin, a->buffer.used);
-}
-
-static void end_arena(tn_arena *a, const char *operation) {
-	arena_enter(a, operation);
-	check_blocks(a, NULL, operation);
-	tn_arena_chunk *home = a->home;
-	if (a->current != NULL)
-		a->current->used = a->cursor;
-	give_back_large(a, NULL);
-	if (a->first != NULL) {
-		give_back_after(a, a->first);
-		if (a->first == &a->buffer)
-			leave_buffer(a);
-		else if (a->first != home)
-			give_back_chunk(a, a->first);
-	}
-	a->state = TN_DEAD;
-	a->busy = 0;
-	if (home == NULL)
-		return;
-	/* The arena lies in what is given back now. */
-	tn_source source = a->source;
-	size_t bytes = home->bytes;
-	tn_wipe(home, (size_t)(home->used - (char *)home));
-	tn_chunk_release(&source, home, bytes, CHUNK_ALIGN);
+tn_arena *tn_arena_create(const tn_arena_options *options) {
+	return tn_arena_make_below(NULL, options == NULL ? &default_options : options);
 }
 
 void tn_arena_destroy(tn_arena *a) {

@@ -34,12 +34,12 @@ static inline void check_block(const tn_arena *a, const block_record *r, const c
 	const char *p = (const char *)(r + 1);
 	size_t before = tn_first_change(r->fence, sizeof r->fence, TN_FILL_FENCE);
 	if (before < sizeof r->fence)
-		tn_panic("arena", a->name,
+		tn_panic(a->kind, a->name,
 			"%s: %p was written before its start, at byte -%zu of %zu, allocated at %s", operation,
 			(const void *)p, sizeof r->fence - before, r->size, tn_site(r->site).text);
 	size_t after = tn_first_change(p + r->size, TN_FENCE_BYTES, TN_FILL_FENCE);
 	if (after < TN_FENCE_BYTES)
-		tn_panic("arena", a->name,
+		tn_panic(a->kind, a->name,
 			"%s: %p was written past its end, at byte %zu of %zu, allocated at %s", operation,
 			(const void *)p, r->size + after, r->size, tn_site(r->site).text);
 }
@@ -60,7 +60,7 @@ static inline void check_old_size(
 	const block_record *r = (const block_record *)p - 1;
 	check_block(a, r, operation);
 	if (r->size != old_size)
-		tn_panic("arena", a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p,
+		tn_panic(a->kind, a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p,
 			r->size, old_size, tn_site(r->site).text);
 }
 

@@ -31,21 +31,22 @@
 #define TN_NODE_FIGURES 18
 #endif
 enum { TN_NODE_NAME_WORDS = 32 / sizeof(size_t), TN_NODE_LOOKS = 100 };
+enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
 
 typedef struct tn_node {
 	TN_ATOMIC(size_t) life; /* odd while it is listed */
 	TN_ATOMIC(struct tn_node *) parent;
 	TN_ATOMIC(struct tn_node *) newest; /* of what is below it */
-	TN_ATOMIC(struct tn_node *) older;  /* below the same parent */
-	TN_ATOMIC(size_t) place;            /* below its parent */
-	TN_ATOMIC(size_t) version;          /* of the figures: odd while they are written, 0 before */
+	TN_ATOMIC(struct tn_node *) older;	/* below the same parent */
+	TN_ATOMIC(size_t) place;			/* below its parent */
+	TN_ATOMIC(size_t) version;			/* of the figures: odd while they are written, 0 before */
 	TN_ATOMIC(size_t) figures[TN_NODE_FIGURES];
 	TN_ATOMIC(size_t) name[TN_NODE_NAME_WORDS];
 	TN_ATOMIC(const void *) kind;
 	TN_ATOMIC(void *) object;
 	TN_ATOMIC(size_t) since_ms;
 	TN_ATOMIC(size_t) seen_resets;
-	TN_ATOMIC(size_t) trim_wanted;
+	TN_ATOMIC(size_t) wanted; /* of the owner, by readers: TN_WANT_... */
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
 	TN_GUARDED(size_t) places; /* that it has given */

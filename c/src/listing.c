@@ -12,7 +12,7 @@
 #include "pages.h"
 
 enum {
-	TRAIL = 64,		 /* levels that a walk finds back to from a node that has gone */
+	TRAIL = 64,		  /* levels that a walk finds back to from a node that has gone */
 	STABLE_STEP = 64, /* records that are made at a time */
 	FIGURE_BYTES = sizeof(tn_stats) - offsetof(tn_stats, live_bytes),
 	FIGURE_WORDS = FIGURE_BYTES / sizeof(size_t),
@@ -97,8 +97,7 @@ static void in_child(void) {
 	tn_live_in_child();
 }
 
-/* Once in a process, and once more in the child of a fork. */
-static void prepare(void) {
+void tn_list_prepare(void) {
 	if (!__atomic_load_n(&listing.prepared, __ATOMIC_ACQUIRE)) {
 		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, in_child);
 		__atomic_store_n(&listing.prepared, true, __ATOMIC_RELEASE);
@@ -123,7 +122,7 @@ void tn_list_node(
 	tn_set(&n->version, 0, TN_RELEASE);
 	tn_set(&n->since_ms, 0, TN_RELEASE);
 	tn_set(&n->seen_resets, 0, TN_RELEASE);
-	tn_set(&n->trim_wanted, 0, TN_RELAXED);
+	tn_set(&n->wanted, 0, TN_RELAXED);
 	tn_node_link(n, parent);
 }
 
@@ -136,28 +135,23 @@ static tn_node *take_node(void) {
 	return tn_stable_take(&listing.nodes, &record, 1) == 0 ? NULL : record;
 }
 
-bool tn_list(const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
+bool tn_list_at(
+	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
 	*node = NULL;
-	if (name == NULL)
+	if (parent == NULL && name == NULL)
 		return true;
-	prepare();
+	tn_list_prepare();
 	tn_node *n = take_node();
 	if (n == NULL)
 		return false;
+	*node = n;
+	if (parent != NULL) {
+		tn_list_node(parent, n, kind, object, name == NULL ? tn_kind_name(kind->kind) : name);
+		return true;
+	}
 	tn_list_lock();
 	tn_list_node(&tn_list_root, n, kind, object, name);
 	tn_list_unlock();
-	*node = n;
-	return true;
-}
-
-bool tn_list_below(tn_node *parent, const tn_node_kind *kind, void *object, const char *name,
-	tn_node **node) {
-	tn_node *n = take_node();
-	if (n == NULL)
-		return false;
-	tn_list_node(parent, n, kind, object, name);
-	*node = n;
 	return true;
 }
 
@@ -214,6 +208,11 @@ static uint64_t id_of(const tn_node *n, size_t life) {
 	return (uint64_t)n->index << 32 | (uint32_t)life;
 }
 
+/* Under the lock. What the owner takes from there just now may be asked of it again. */
+static void want(tn_node *n, size_t what) {
+	tn_set(&n->wanted, tn_get(&n->wanted, TN_RELAXED) | what, TN_RELAXED);
+}
+
 void tn_list_read(tn_node *n, tn_listed *listed) {
 	size_t figures[TN_NODE_FIGURES];
 	const tn_node_kind *kind = tn_get(&n->kind, TN_ACQUIRE);
@@ -226,6 +225,7 @@ void tn_list_read(tn_node *n, tn_listed *listed) {
 	}
 	kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
 	listed->age_ms = age_of(n, listed->stats.resets);
+	want(n, TN_WANT_COUNT);
 }
 
 /* The way from where a walk began to where it is; the levels furthest up are forgotten. */

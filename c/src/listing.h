@@ -29,22 +29,20 @@ typedef struct tn_node_kind {
  * every machine that Tenure runs on, though C knows no such thing. The word is a figure: it is checked
  * against its range, and nothing behind it is read. */
 #if defined(__GNUC__)
-#define TN_RACY __attribute__((noinline, no_sanitize("thread")))
+#define TN_RACY __attribute__((no_sanitize("thread")))
 #else
 #define TN_RACY
 #endif
 
-/* Lists an allocator as a root.
+/* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind, in the
+ * thread that may change that.
  *
- * name     NULL: it is not listed, and that is no failure
+ * parent   NULL for a root
  * node     where its node goes; NULL when it is not listed
  * returns  whether that is done
  * fails    ENOMEM */
-bool tn_list(const tn_node_kind *kind, void *object, const char *name, tn_node **node);
-
-/* The same below a node of a scope, in the thread that may change it. */
-bool tn_list_below(tn_node *parent, const tn_node_kind *kind, void *object, const char *name,
-	tn_node **node);
+bool tn_list_at(
+	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node);
 
 /* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
 void tn_unlist(tn_node *n);
@@ -53,12 +51,12 @@ void tn_unlist(tn_node *n);
  * chunks or magazines; NULL is a no-op. */
 void tn_publish(tn_node *n, const tn_stats *stats, tn_position from);
 
-/* Whether somebody asked for a trim since the last time; NULL: no. */
-static inline bool tn_trim_wanted(tn_node *n) {
-	if (n == NULL || tn_get(&n->trim_wanted, TN_RELAXED) == 0)
-		return false;
-	tn_set(&n->trim_wanted, 0, TN_RELAXED);
-	return true;
+/* What was asked of the owner since the last time, TN_WANT_TRIM and TN_WANT_COUNT (of partly used chunks,
+ * which takes a walk); NULL: nothing. */
+static inline size_t tn_wanted(tn_node *n) {
+	if (n == NULL || tn_get(&n->wanted, TN_RELAXED) == 0)
+		return 0;
+	return tn_swap(&n->wanted, 0, TN_RELAXED);
 }
 
 /* ---- for scopes, whose nodes lie in memory of their own ---- */
@@ -79,8 +77,12 @@ enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 size_t tn_stable_take(tn_stable *store, void **records, size_t count);
 void tn_stable_give(tn_stable *store, void **records, size_t count);
 
+/* Before the first root is listed: what has to be there for forks and for the live view. */
+void tn_list_prepare(void);
+
 /* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. */
-void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
+void tn_list_node(
+	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
 void tn_unlist_node(tn_node *n);
 
 /* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the

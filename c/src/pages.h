@@ -47,6 +47,15 @@ bool tn_pages_set_owner(void *base, void *owner);
 void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);
 void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align);
 
+/* What a scope puts in front of the page layer, to count chunks (scope.c). */
+void *tn_scope_pages_acquire(void *scope, size_t size, size_t align);
+
+/* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the table
+ * for every page. */
+static inline bool tn_is_paged(const tn_source *source) {
+	return source->acquire == NULL || source->acquire == tn_scope_pages_acquire;
+}
+
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);
 

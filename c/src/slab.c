@@ -31,6 +31,7 @@
 #include <stdatomic.h>
 
 #include "order.h"
+#include "slab_figures.h"
 #include "slab_magazines.h"
 #include "slots.h"
 #include "wrapped_slab.h"
@@ -41,6 +42,7 @@ enum {
 	/* Slot 0 and a struct at a page's start would have the same low 12 bits, and the load of `top`
 	 * after a store to the slot would wait for that store. */
 	ALIAS_GAP = 1600,
+	COUNTED_MAX = 1 << 16, /* free slots that are counted by chunk for a reader */
 };
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
 #define GUARDED_BYTES_MAX ((size_t)64 << 20)	 /* debug: per process, slots with pages of their own */
@@ -116,6 +118,16 @@ static void count_free(const slab *s, void *slot, const char *operation) {
 	slot_chunk(s, slot, operation)->free++;
 }
 
+/* How many of each chunk's slots are free. Not inlined into cold functions, as sort_free. */
+static __attribute__((noinline)) void count_by_chunk(slab *s, const char *operation) {
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		c->free = 0;
+	each_free(s, count_free, operation);
+	s->partial_count = s->partial_live = 0;
+	for (const chunk *c = s->chunks; c != NULL; c = c->next)
+		note_partial(s, c, c->carved - c->free);
+}
+
 /* Makes the bits tell live from free: is_live is true until the next call that changes the slab. */
 static void find_live(const slab *s, const char *operation) {
 	if (TN_MODE != TN_MODE_RELEASE)
@@ -158,6 +170,7 @@ static chunk *add_chunk(slab *s) {
 		s->last->next = c;
 	s->last = c;
 	s->chunk_count++;
+	s->slot_count += c->shape->count;
 	s->taken_bytes += s->chunk_bytes;
 	return c;
 }
@@ -178,6 +191,7 @@ static void release_chunk(slab *s, chunk *c) {
 	tn_pages_set_owner(base, NULL);
 	s->known_base = NO_BASE;
 	s->chunk_count--;
+	s->slot_count -= c->shape->count;
 	s->taken_bytes -= s->chunk_bytes;
 	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
 }
@@ -229,6 +243,18 @@ static bool carve_slots(slab *s) {
 	return true;
 }
 
+/* Where a magazine has changed: publishes the figures, and counts what a reader asked for unless that
+ * would be felt. Returns what else was asked. */
+static size_t tell_readers(slab *s) {
+	if (s->node == NULL)
+		return 0;
+	size_t wanted = tn_wanted(s->node);
+	if ((wanted & TN_WANT_COUNT) != 0 && free_slots(s) <= COUNTED_MAX)
+		count_by_chunk(s, "stats");
+	publish_slab(s);
+	return wanted;
+}
+
 static void slab_sample_peak(slab *s) {
 	size_t now = in_use(s);
 	if (now > s->window_peak)
@@ -238,9 +264,7 @@ static void slab_sample_peak(slab *s) {
 }
 
 /* The loaded magazine is empty: sees to it that it is not. */
-static TN_COLD bool refill(slab *s) {
-	slab_sample_peak(s);
-	s->refills++;
+static bool load_slots(slab *s) {
 	uintptr_t drained = loaded(s);
 	if (s->previous_full) {
 		load_magazine(s, s->previous, s->magazine_slots);
@@ -257,6 +281,14 @@ static TN_COLD bool refill(slab *s) {
 	s->previous = drained;
 	load_magazine(s, magazine, s->magazine_slots);
 	return true;
+}
+
+static TN_COLD bool refill(slab *s) {
+	slab_sample_peak(s);
+	s->refills++;
+	bool had = load_slots(s);
+	tell_readers(s);
+	return had;
 }
 
 /* ---- giving chunks back ---- */
@@ -364,9 +396,7 @@ static void unlink_leaving(slab *s) {
 /* Gives back chunks without a live slot, `most` of them. */
 static void return_empty(slab *s, size_t most, const char *operation) {
 	size_t leaving = 0;
-	for (chunk *c = s->chunks; c != NULL; c = c->next)
-		c->free = 0;
-	each_free(s, count_free, operation);
+	count_by_chunk(s, operation);
 	for (chunk *c = s->chunks; c != NULL; c = c->next) {
 		c->leaving = c->free == c->carved && leaving < most;
 		leaving += c->leaving;
@@ -423,7 +453,7 @@ TN_INLINE void *take_slot(slab *s) {
 }
 
 /* The loaded magazine is full: sees to it that it is not. */
-static TN_COLD void rotate(slab *s) {
+static void load_room(slab *s) {
 	uintptr_t filled = loaded(s);
 	if (!s->previous_full) {
 		load_magazine(s, s->previous, 0);
@@ -441,6 +471,12 @@ static TN_COLD void rotate(slab *s) {
 	s->previous = filled;
 	load_magazine(s, magazine, 0);
 	return_surplus(s);
+}
+
+static TN_COLD void rotate(slab *s) {
+	load_room(s);
+	if (TN_UNLIKELY((tell_readers(s) & TN_WANT_TRIM) != 0))
+		return_empty(s, SIZE_MAX, "trim");
 }
 
 TN_INLINE void put_slot(slab *s, void *p) {
@@ -670,6 +706,7 @@ void tn_slab_reset(tn_slab *hot) {
 	s->carving = s->chunks;
 	s->carved = 0;
 	s->resets++;
+	tell_readers(s);
 	tn_leave(&s->busy);
 }
 
@@ -678,6 +715,7 @@ size_t tn_slab_trim(tn_slab *hot) {
 	size_t before = s->taken_bytes;
 	end_quarantine(s);
 	return_empty(s, SIZE_MAX, "trim");
+	tell_readers(s);
 	tn_leave(&s->busy);
 	return before - s->taken_bytes;
 }
@@ -716,24 +754,14 @@ void tn_slab_each(tn_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx)
 }
 
 void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
-	const slab *s = (const slab *)hot;
+	slab *s = (slab *)(uintptr_t)hot;
 	slab_look(s, "stats");
-	size_t live = in_use(s);
-	*stats = (tn_stats){.live_bytes = live * s->slot_size,
-		.live_count = live,
-		.chunk_count = s->chunk_count,
-		.committed_bytes = s->taken_bytes,
-		.reserved_bytes = s->taken_bytes,
-		.peak_bytes = (live > s->peak ? live : s->peak) * s->slot_size,
-		.refills = s->refills,
-		.resets = s->resets};
-	memcpy(stats->name, s->name, sizeof stats->name);
 	find_live(s, "stats");
-	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
-		size_t live_here = count_live(s, c);
-		stats->cached_bytes += (c->shape->count - live_here) * s->slot_size;
-		stats->partial_count += live_here != 0 && live_here != c->shape->count;
-	}
+	s->partial_count = s->partial_live = 0;
+	for (const chunk *c = s->chunks; c != NULL; c = c->next)
+		note_partial(s, c, count_live(s, c));
+	read_slab(s, in_use(s), stats);
+	memcpy(stats->name, s->name, sizeof stats->name);
 }
 
 static void slab_require(const slab *s, bool holds, const char *what) {
@@ -766,7 +794,11 @@ bool tn_slab_verify(const tn_slab *hot) {
 
 /* ---- create and destroy ---- */
 
-tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
+static const tn_node_kind slab_kind = {TN_KIND_SLAB, look_at_slab, end_listed_slab, trim_listed_slab,
+	read_listed_slab, verify_listed_slab};
+
+/* Everything but its listing. */
+static slab *make_slab(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
 	align = align == 0 ? 16 : align;
 	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL))
 		return errno = EINVAL, NULL;
@@ -797,12 +829,29 @@ tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab
 	slab *s = (slab *)(void *)(draft.own + magazines);
 	*s = draft;
 	load_own_magazines(s);
+	return s;
+}
+
+tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
+	slab *s = make_slab(kind, size, align, o);
+	return s == NULL ? NULL : &s->hot;
+}
+
+tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o) {
+	slab *s = make_slab("slab", size, align, o);
+	if (s == NULL)
+		return NULL;
+	if (!tn_list_at(parent, &slab_kind, s, o->name, &s->node)) {
+		tn_slab_destroy(&s->hot);
+		return errno = ENOMEM, NULL;
+	}
+	tell_readers(s);
 	return &s->hot;
 }
 
 tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
 	static const tn_slab_options defaults;
-	return tn_slab_make("slab", size, align, options == NULL ? &defaults : options);
+	return tn_slab_make_below(NULL, size, align, options == NULL ? &defaults : options);
 }
 
 static bool is_lost(const slab *s, const chunk *c, size_t index) {
@@ -834,6 +883,8 @@ void tn_slab_destroy(tn_slab *hot) {
 	if (hot == NULL)
 		return;
 	slab *s = slab_enter(hot, "destroy");
+	tn_unlist(s->node);
+	s->node = NULL;
 	end_quarantine(s);
 	check_all_fences(s, "destroy");
 	report_live(s);

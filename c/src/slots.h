@@ -81,6 +81,7 @@ typedef struct slab {
 	chunk *last;
 	chunk *carving; /* the first chunk with slots still to carve, or NULL */
 	size_t chunk_count;
+	size_t slot_count; /* that they have room for */
 	size_t taken_bytes;
 	size_t limit_bytes;
 	size_t retain_chunks;
@@ -99,7 +100,10 @@ typedef struct slab {
 	uint64_t resets;
 	slot_record *oldest; /* debug: the quarantine */
 	slot_record *youngest;
-	const char *kind; /* what panics call it */
+	size_t partial_count, partial_live; /* partly used chunks when they were counted last, and what is live
+	                                       in them */
+	struct tn_node *node;				/* where it is listed, or NULL */
+	const char *kind;					/* what panics call it */
 	char name[TN_NAME_BYTES + 1];
 } slab;
 
@@ -252,7 +256,7 @@ static inline bool choose_layout(slab *s, size_t align, size_t chunk_bytes) {
 /* Debug: slots at the end of pages of their own, where memory can be made to fault and nothing bounds
  * how much there is. */
 static inline void choose_guarded(slab *s, size_t align) {
-	if (TN_MODE != TN_MODE_DEBUG || s->source.acquire != NULL || s->limit_bytes != TN_NONE ||
+	if (TN_MODE != TN_MODE_DEBUG || !tn_is_paged(&s->source) || s->limit_bytes != TN_NONE ||
 		align > TN_OS_PAGE)
 		return;
 	size_t stride = tn_round_up(s->plain.lead + s->slot_size + TN_FENCE_BYTES, TN_OS_PAGE);

@@ -22,7 +22,7 @@ extern "C" {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_arena_options {
-	const char *name;       /* shown in statistics and panics; default "arena" */
+	const char *name;       /* shown in statistics and panics; an arena with a name is listed (stats.h) */
 	size_t chunk_bytes;     /* the first chunk; default 64 KiB, rounded up to pages */
 	size_t chunk_bytes_max; /* chunks double up to this; default 2 MiB; TN_NONE: they do not grow */
 	size_t limit_bytes;     /* the most that is ever taken from the source; default none */
@@ -62,6 +62,9 @@ typedef struct tn_arena {
 	size_t before_bytes;     /* used in the chunks before current */
 	size_t large_bytes;      /* used in the large blocks' chunks */
 	size_t taken_bytes;      /* from the source, now */
+	size_t taken_large_bytes; /* of these, for large blocks */
+	size_t reserved_bytes;    /* address space of what was taken */
+	size_t chunk_count, large_count;
 	size_t recent_bytes;     /* recent high-water mark of chunk bytes that one cycle used */
 	size_t peak_bytes;
 	size_t chunk_bytes;
@@ -75,6 +78,8 @@ typedef struct tn_arena {
 	uintptr_t busy;      /* hardened and debug: who is inside a call, or 0 */
 	uint32_t state;
 	bool fixed;
+	const char *kind;     /* what panics call it */
+	struct tn_node *node; /* where it is listed, or NULL */
 	char name[TN_NAME_BYTES + 1];
 	tn_arena_chunk buffer;
 } tn_arena;
