@@ -8,7 +8,7 @@
 #   make fmt                    repairs what tools/check_style.py can repair
 
 PYTHON ?= /usr/bin/python3
-BENCH ?= arena slab shared cpp
+BENCH ?= arena slab shared cpp scope heap
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: demo test check bench fmt

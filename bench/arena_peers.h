@@ -186,6 +186,16 @@ class mimalloc_heap {
 public:
 	static constexpr bool frees_each = false;
 
+	struct heap_calls {
+		void *(*make)();
+		void *(*alloc)(void *, size_t);
+		void (*destroy)(void *);
+	};
+	static const heap_calls &calls() {
+		static const heap_calls found = find_calls();
+		return found;
+	}
+
 	mimalloc_heap() : heap_(calls().make()) {
 	}
 	~mimalloc_heap() {
@@ -201,16 +211,10 @@ public:
 	}
 
 private:
-	struct heap_calls {
-		void *(*make)();
-		void *(*alloc)(void *, size_t);
-		void (*destroy)(void *);
-	};
-	static const heap_calls &calls() {
+	static heap_calls find_calls() {
 		const loaded_library &l = mimalloc_library();
-		static const heap_calls c{l.find<void *()>("mi_heap_new"),
-			l.find<void *(void *, size_t)>("mi_heap_malloc"), l.find<void(void *)>("mi_heap_destroy")};
-		return c;
+		return {l.find<void *()>("mi_heap_new"), l.find<void *(void *, size_t)>("mi_heap_malloc"),
+			l.find<void(void *)>("mi_heap_destroy")};
 	}
 
 	void *heap_;
@@ -299,6 +303,11 @@ public:
 		apr_pool_clear(pool_);
 	}
 
+	static apr_pool_t *parent() {
+		static apr_pool_t *const made = make_parent();
+		return made;
+	}
+
 private:
 	static apr_pool_t *make_parent() {
 		apr_pool_t *parent = nullptr;
@@ -307,10 +316,6 @@ private:
 		apr_allocator_create(&allocator);
 		apr_pool_create_ex(&parent, nullptr, nullptr, allocator);
 		return parent;
-	}
-	static apr_pool_t *parent() {
-		static apr_pool_t *const made = make_parent();
-		return made;
 	}
 
 	apr_pool_t *pool_ = nullptr;

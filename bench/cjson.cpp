@@ -1,5 +1,6 @@
 /* bench/cjson.cpp: libcjson's hooks, the five subjects, and how a heap is aged. */
 #include "cjson.h"
+#include "ageing.h"
 #include "loaded_malloc.h"
 
 #include <cjson/cJSON.h>
@@ -15,7 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <random>
 
 namespace bench {
 
@@ -72,10 +72,10 @@ static std::string mimalloc_version() {
 }
 
 static std::string jemalloc_version() {
-	loaded_library library("libjemalloc.so.2", "libjemalloc2");
 	const char *version = "";
 	size_t size = sizeof version;
-	auto mallctl = library.find<int(const char *, void *, size_t *, void *, size_t)>("mallctl");
+	const loaded_library &l = jemalloc_library();
+	auto mallctl = l.find<int(const char *, void *, size_t *, void *, size_t)>("mallctl");
 	mallctl("version", &version, &size, nullptr, 0);
 	return std::string(version, std::strcspn(version, "-"));
 }
@@ -283,26 +283,8 @@ private:
 
 /* ---- ageing ---- */
 
-static constexpr size_t aged_blocks = 600000;
-
-static size_t random_size(std::mt19937_64 &random) {
-	size_t octave = static_cast<size_t>(16) << random() % 5;
-	return octave + random() % octave;
-}
-
-/* 600,000 blocks of 16 to 512 bytes, of which 60 % are freed in random order; the others stay. */
 static void age(const malloc_calls &of) {
-	std::mt19937_64 random(1);
-	std::vector<char *> blocks(aged_blocks);
-	for (char *&block : blocks) {
-		block = static_cast<char *>(of.alloc(random_size(random)));
-		if (block == nullptr)
-			throw std::bad_alloc();
-		*block = 1;
-	}
-	std::shuffle(blocks.begin(), blocks.end(), random);
-	for (size_t i = 0; i < aged_blocks / 10 * 6; i++)
-		of.free(blocks[i]);
+	bench::age(of.alloc, [&](void *p, size_t) { of.free(p); });
 }
 
 static void age_all() {

@@ -9,34 +9,19 @@
 #include <boost/container/pmr/polymorphic_allocator.hpp>
 #include <boost/container/pmr/unsynchronized_pool_resource.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <memory_resource>
-#include <random>
 #include <vector>
 
+#include "ageing.h"
 #include "clock.h"
 
 namespace bench {
 
-struct aged_block {
-	size_t size;
-	void *start;
-};
-
-/* 600,000 blocks of 16 to 512 bytes, of which 60 % are freed in random order; the others stay. */
 template <class Resource> void age_through(Resource &r) {
-	std::mt19937_64 random(1);
-	std::vector<aged_block> blocks(600000);
-	for (aged_block &b : blocks) {
-		size_t octave = static_cast<size_t>(16) << random() % 5;
-		b.size = octave + random() % octave;
-		b.start = r.allocate(b.size, alignof(std::max_align_t));
-		*static_cast<char *>(b.start) = 1;
-	}
-	std::shuffle(blocks.begin(), blocks.end(), random);
-	for (size_t i = 0; i < blocks.size() / 10 * 6; i++)
-		r.deallocate(blocks[i].start, blocks[i].size, alignof(std::max_align_t));
+	constexpr size_t align = alignof(std::max_align_t);
+	age([&](size_t size) { return r.allocate(size, align); },
+		[&](void *p, size_t size) { r.deallocate(p, size, align); });
 }
 
 /* A resource as a container sees it: nobody can know which one it is, so that calls are virtual. */

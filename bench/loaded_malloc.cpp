@@ -46,8 +46,13 @@ const malloc_calls &mimalloc_calls() {
 	return calls;
 }
 
+const loaded_library &jemalloc_library() {
+	static const loaded_library library("libjemalloc.so.2", "libjemalloc2");
+	return library;
+}
+
 const malloc_calls &jemalloc_calls() {
-	static const loaded_library l("libjemalloc.so.2", "libjemalloc2");
+	const loaded_library &l = jemalloc_library();
 	using control = int(const char *, void *, size_t *, void *, size_t);
 	static control *const mallctl = l.find<control>("mallctl");
 	static const malloc_calls calls{l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free"),

@@ -32,6 +32,7 @@ struct malloc_calls {
 };
 
 const loaded_library &mimalloc_library();
+const loaded_library &jemalloc_library();
 const malloc_calls &mimalloc_calls();
 const malloc_calls &jemalloc_calls();
 const malloc_calls &tcmalloc_calls();
