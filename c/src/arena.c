@@ -21,7 +21,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "arena_figures.h"
+#include "arena_chunks.h"
 #include "blocks.h"
 #include "pages.h"
 #include "range.h"
@@ -40,101 +40,6 @@ static void arena_enter(tn_arena *a, const char *operation) {
 	if (TN_MODE != TN_MODE_RELEASE && a->state != TN_ALIVE)
 		tn_panic("arena", NULL, "%s: %p is not a live arena", operation, (void *)a);
 	tn_enter(&a->busy, a->kind, a->name, operation);
-}
-
-/* ---- chunks ---- */
-
-static void make_current(tn_arena *a, tn_arena_chunk *chunk, char *cursor) {
-	a->current = chunk;
-	a->cursor = cursor;
-	a->limit = chunk == NULL ? NULL : chunk->limit;
-}
-
-static void arena_sample_peak(tn_arena *a) {
-	a->peak_bytes = peak_bytes(a);
-}
-
-/* Notes whether a reset is only a matter of the cursor: blocks in the first chunk and nowhere else.
- * Called after everything that changes it. */
-static void note_restart(tn_arena *a) {
-	arena_sample_peak(a);
-	const tn_arena_chunk *first = a->first;
-	bool simple = first != NULL && a->current == first && first->next == NULL && a->large == NULL;
-	a->restart = a->highest = simple && a->reserve_bytes == 0 ? first->begin : NULL;
-	if (a->node != NULL)
-		publish_arena(a);
-}
-
-/* Writes the head of a new chunk, whose blocks begin `head` bytes into it. */
-static tn_arena_chunk *open_chunk(tn_arena_chunk *chunk, size_t bytes, size_t head) {
-	char *base = (char *)chunk;
-	*chunk = (tn_arena_chunk){
-		.bytes = bytes, .begin = base + head, .limit = base + bytes, .used = base + head};
-	return chunk;
-}
-
-/* A chunk of `bytes`, or of what the limit leaves if that is `least_bytes` or more. */
-static tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least_bytes) {
-	size_t left = (a->limit_bytes - a->taken_bytes) & ~(size_t)15;
-	if (bytes > left)
-		bytes = left;
-	if (bytes < least_bytes)
-		return errno = ENOMEM, NULL;
-	tn_arena_chunk *chunk = tn_chunk_acquire(&a->source, bytes, CHUNK_ALIGN);
-	if (chunk == NULL)
-		return NULL;
-	a->taken_bytes += bytes;
-	a->refills++;
-	open_chunk(chunk, bytes, HEAD_BYTES);
-	count_chunk(a, chunk);
-	return chunk;
-}
-
-static size_t give_back_chunk(tn_arena *a, tn_arena_chunk *chunk) {
-	size_t bytes = chunk->bytes;
-	a->taken_bytes -= bytes;
-	a->chunk_count--;
-	a->reserved_bytes -= chunk_reserved(a, chunk);
-	tn_permit(chunk, (size_t)(chunk->limit - (char *)chunk));
-	if (a->reserve_bytes != 0 && chunk == a->first) {
-		tn_os_release(chunk, a->reserve_bytes);
-		return bytes;
-	}
-	tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
-	tn_chunk_release(&a->source, chunk, bytes, CHUNK_ALIGN);
-	return bytes;
-}
-
-/* Cuts the chain behind `chunk`, which stays, and gives the rest back. */
-static size_t give_back_after(tn_arena *a, tn_arena_chunk *chunk) {
-	size_t bytes = 0;
-	tn_arena_chunk *next = chunk->next;
-	chunk->next = NULL;
-	while (next != NULL) {
-		tn_arena_chunk *after = next->next;
-		bytes += give_back_chunk(a, next);
-		next = after;
-	}
-	return bytes;
-}
-
-static void give_back_large(tn_arena *a, const tn_arena_chunk *until) {
-	while (a->large != until) {
-		tn_arena_chunk *next = a->large->next;
-		a->large_bytes -= (size_t)(a->large->used - a->large->begin);
-		a->taken_large_bytes -= a->large->bytes;
-		a->large_count--;
-		give_back_chunk(a, a->large);
-		a->large = next;
-	}
-}
-
-static void append_chunk(tn_arena *a, tn_arena_chunk *chunk) {
-	chunk->previous = a->current;
-	if (a->current == NULL)
-		a->first = chunk;
-	else
-		a->current->next = chunk;
 }
 
 /* ---- alloc ---- */
@@ -256,13 +161,17 @@ static void *alloc_at(tn_arena *a, size_t size, size_t align, const void *site) 
 	return record_block(a, p, size, site);
 }
 
-void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
+void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *site) {
 	arena_enter(a, "alloc");
-	void *p = alloc_at(a, size, align == 0 ? 16 : align, TN_CALLER);
+	void *p = alloc_at(a, size, align == 0 ? 16 : align, site);
 	tn_leave(&a->busy);
 	if (TN_UNLIKELY((tn_wanted(a->node) & TN_WANT_TRIM) != 0))
 		tn_arena_trim(a);
 	return p;
+}
+
+void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
+	return tn_arena_alloc_for(a, size, align, TN_CALLER);
 }
 
 /* ---- the last block ---- */
@@ -342,13 +251,17 @@ void *tn_arena_realloc(tn_arena *a, void *p, size_t old_size, size_t new_size, s
 	return resized;
 }
 
-void *tn_arena_copy(tn_arena *a, const void *p, size_t size) {
+void *tn_arena_copy_for(tn_arena *a, const void *p, size_t size, const void *site) {
 	arena_enter(a, "copy");
-	void *copy = alloc_at(a, size, 1, TN_CALLER);
+	void *copy = alloc_at(a, size, 1, site);
 	if (copy != NULL && size != 0)
 		memcpy(copy, p, size);
 	tn_leave(&a->busy);
 	return copy;
+}
+
+void *tn_arena_copy(tn_arena *a, const void *p, size_t size) {
+	return tn_arena_copy_for(a, p, size, TN_CALLER);
 }
 
 /* Prints straight into the room that is left; only a text that does not end up there is printed twice.
@@ -372,13 +285,18 @@ static char *print_at(tn_arena *a, const char *format, va_list arguments, const 
 	return text;
 }
 
-char *tn_arena_printf(tn_arena *a, const char *format, ...) {
+char *tn_arena_print_for(tn_arena *a, const char *format, va_list arguments, const void *site) {
 	arena_enter(a, "printf");
+	char *text = print_at(a, format, arguments, site);
+	tn_leave(&a->busy);
+	return text;
+}
+
+char *tn_arena_printf(tn_arena *a, const char *format, ...) {
 	va_list arguments;
 	va_start(arguments, format);
-	char *text = print_at(a, format, arguments, TN_CALLER);
+	char *text = tn_arena_print_for(a, format, arguments, TN_CALLER);
 	va_end(arguments);
-	tn_leave(&a->busy);
 	return text;
 }
 
@@ -706,9 +624,9 @@ bool tn_arena_verify(const tn_arena *a) {
 	return true;
 }
 
-/* ---- create and destroy ---- */
+/* ---- options ---- */
 
-static bool arena_options_valid(const tn_arena_options *o) {
+bool tn_arena_options_valid(const tn_arena_options *o) {
 	bool sizes = o->chunk_bytes <= SIZE_MAX_SERVED && o->reserve_bytes <= SIZE_MAX_SERVED &&
 				 (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
 	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
@@ -730,6 +648,40 @@ static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
 		o->chunk_bytes_max == 0 ? ARENA_CHUNK_BYTES_MAX : tn_round_up(o->chunk_bytes_max, TN_OS_PAGE);
 	return most < chunk_bytes ? chunk_bytes : most;
 }
+
+/* ---- for a scope, whose storage is used again ---- */
+
+void tn_arena_open(tn_arena *a, const char *kind, const tn_arena_options *o, tn_node *node) {
+	a->kind = kind;
+	a->node = node;
+	a->source = *o->source;
+	a->limit_bytes = TN_NONE;
+	a->chunk_bytes = first_chunk_bytes(o);
+	a->chunk_bytes_max = chunk_bytes_max(o, a->chunk_bytes);
+	a->state = TN_ALIVE;
+}
+
+void tn_arena_close(tn_arena *a) {
+	arena_enter(a, "destroy");
+	check_blocks(a, NULL, "destroy");
+	if (a->current != NULL)
+		a->current->used = a->cursor;
+	give_back_large(a, NULL);
+	if (a->first != NULL) {
+		give_back_after(a, a->first);
+		give_back_chunk(a, a->first);
+		a->first = NULL;
+		make_current(a, NULL, NULL);
+	}
+	a->restart = a->highest = NULL;
+	a->newest = NULL;
+	a->before_bytes = a->recent_bytes = a->peak_bytes = 0;
+	a->refills = a->resets = a->depth = 0;
+	a->state = TN_DEAD;
+	tn_leave(&a->busy);
+}
+
+/* ---- create and destroy ---- */
 
 static void use_buffer(tn_arena *a, char *buffer, size_t bytes) {
 	size_t pad = -(uintptr_t)buffer & 15;
@@ -829,7 +781,7 @@ static bool list_arena(tn_arena *a, const tn_arena_options *o, tn_node *parent) 
 
 bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 	const tn_arena_options *o = options == NULL ? &default_options : options;
-	if (!arena_options_valid(o))
+	if (!tn_arena_options_valid(o))
 		return errno = EINVAL, false;
 	set_up(a, o);
 	if (!start(a, o))
@@ -843,7 +795,7 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 /* The arena's own storage is the head of its first chunk, or a page where blocks begin elsewhere or
  * (debug) where the first chunk is given up at every reset. */
 tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
-	if (!arena_options_valid(o))
+	if (!tn_arena_options_valid(o))
 		return errno = EINVAL, NULL;
 	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
 	size_t bytes = apart ? TN_OS_PAGE : first_chunk_bytes(o);

@@ -34,7 +34,8 @@ enum { TN_NODE_NAME_WORDS = 32 / sizeof(size_t), TN_NODE_LOOKS = 100 };
 enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
 
 typedef struct tn_node {
-	TN_ATOMIC(size_t) life; /* odd while it is listed */
+	TN_ATOMIC(size_t) life;   /* odd while it is listed */
+	TN_ATOMIC(size_t) number; /* of its allocator among those that were here; stays when that moves */
 	TN_ATOMIC(struct tn_node *) parent;
 	TN_ATOMIC(struct tn_node *) newest; /* of what is below it */
 	TN_ATOMIC(struct tn_node *) older;	/* below the same parent */

@@ -105,17 +105,16 @@ void tn_list_prepare(void) {
 	tn_live_if_asked();
 }
 
-static void store_name(tn_node *n, const char *name) {
-	char text[TN_NAME_BYTES + 1] = {0};
+static void store_name(tn_node *n, const char name[TN_NAME_BYTES + 1]) {
 	size_t words[TN_NODE_NAME_WORDS];
-	tn_copy_name(text, name, "");
-	memcpy(words, text, sizeof words);
+	memcpy(words, name, sizeof words);
 	for (size_t i = 0; i < TN_NODE_NAME_WORDS; i++)
 		tn_set(&n->name[i], words[i], TN_RELEASE);
 }
 
-void tn_list_node(
-	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name) {
+void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object,
+	const char name[TN_NAME_BYTES + 1]) {
+	tn_set(&n->number, tn_get(&n->number, TN_RELAXED) + 1, TN_RELEASE);
 	store_name(n, name);
 	tn_set(&n->kind, (const void *)kind, TN_RELEASE);
 	tn_set(&n->object, object, TN_RELEASE);
@@ -145,12 +144,10 @@ bool tn_list_at(
 	if (n == NULL)
 		return false;
 	*node = n;
-	if (parent != NULL) {
-		tn_list_node(parent, n, kind, object, name == NULL ? tn_kind_name(kind->kind) : name);
-		return true;
-	}
+	char text[TN_NAME_BYTES + 1] = {0};
+	tn_copy_name(text, name, tn_kind_name(kind->kind));
 	tn_list_lock();
-	tn_list_node(&tn_list_root, n, kind, object, name);
+	tn_list_node(parent == NULL ? &tn_list_root : parent, n, kind, object, text);
 	tn_list_unlock();
 	return true;
 }
@@ -204,8 +201,8 @@ static uint64_t age_of(tn_node *n, uint64_t resets) {
 	return (size_t)now - since;
 }
 
-static uint64_t id_of(const tn_node *n, size_t life) {
-	return (uint64_t)n->index << 32 | (uint32_t)life;
+static uint64_t id_of(const tn_node *n) {
+	return (uint64_t)n->index << 32 | (uint32_t)tn_get(&n->number, TN_ACQUIRE);
 }
 
 /* Under the lock. What the owner takes from there just now may be asked of it again. */
@@ -225,7 +222,6 @@ void tn_list_read(tn_node *n, tn_listed *listed) {
 	}
 	kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
 	listed->age_ms = age_of(n, listed->stats.resets);
-	want(n, TN_WANT_COUNT);
 }
 
 /* The way from where a walk began to where it is; the levels furthest up are forgotten. */
@@ -278,6 +274,7 @@ static tn_step step_on(trail *t, tn_step at) {
 typedef struct visit_job {
 	bool (*visit)(const tn_listed *listed, void *ctx);
 	void *ctx;
+	size_t wanted; /* of each */
 	size_t visited;
 	bool stopped;
 } visit_job;
@@ -287,18 +284,19 @@ static bool visit_node(visit_job *job, const trail *t, tn_step at, unsigned dept
 	tn_listed listed;
 	tn_list_lock();
 	bool there = tn_node_is(at.node, at.life);
-	if (there)
+	if (there) {
 		tn_list_read(at.node, &listed);
+		want(at.node, job->wanted);
+	}
+	listed.id = id_of(at.node);
 	there = there && tn_node_is(at.node, at.life);
 	tn_list_unlock();
 	if (!there)
 		return false;
 	listed.depth = depth;
-	listed.id = id_of(at.node, at.life);
-	if (depth > 0) {
-		tn_step above = t->steps[(t->depth - 1) % TRAIL];
-		listed.parent_id = id_of(above.node, above.life);
-	}
+	/* If that has gone meanwhile, this one was moved or is about to go. */
+	if (depth > 0)
+		listed.parent_id = id_of(t->steps[(t->depth - 1) % TRAIL].node);
 	job->visited++;
 	job->stopped = !job->visit(&listed, job->ctx);
 	return true;
@@ -328,19 +326,30 @@ static bool visit_pages(visit_job *job) {
 }
 
 size_t tn_stats_snapshot(bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
-	visit_job job = {visit, ctx, 0, false};
+	visit_job job = {visit, ctx, TN_WANT_COUNT, 0, false};
 	if (visit_pages(&job))
 		walk_below(&job, (tn_step){&tn_list_root, 1, 0}, (unsigned)-1);
 	return job.visited;
 }
 
 size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
-	visit_job job = {visit, ctx, 0, false};
+	visit_job job = {visit, ctx, TN_WANT_COUNT, 0, false};
 	tn_step start = {from, tn_get(&from->life, TN_ACQUIRE), 0};
 	trail none = {.depth = 0};
 	if (visit_node(&job, &none, start, 0) && !job.stopped)
 		walk_below(&job, start, 0);
 	return job.visited;
+}
+
+static bool pass(const tn_listed *listed, void *ctx) {
+	(void)listed, (void)ctx;
+	return true;
+}
+
+size_t tn_trim_all(void) {
+	visit_job job = {pass, NULL, TN_WANT_TRIM, 0, false};
+	walk_below(&job, (tn_step){&tn_list_root, 1, 0}, (unsigned)-1);
+	return tn_pages_trim();
 }
 
 const char *tn_kind_name(tn_kind kind) {

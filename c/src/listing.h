@@ -34,8 +34,7 @@ typedef struct tn_node_kind {
 #define TN_RACY
 #endif
 
-/* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind, in the
- * thread that may change that.
+/* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind.
  *
  * parent   NULL for a root
  * node     where its node goes; NULL when it is not listed
@@ -80,9 +79,10 @@ void tn_stable_give(tn_stable *store, void **records, size_t count);
 /* Before the first root is listed: what has to be there for forks and for the live view. */
 void tn_list_prepare(void);
 
-/* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. */
-void tn_list_node(
-	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
+/* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. The name is padded
+ * with NUL. */
+void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object,
+	const char name[TN_NAME_BYTES + 1]);
 void tn_unlist_node(tn_node *n);
 
 /* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the

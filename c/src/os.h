@@ -34,7 +34,7 @@ void tn_os_lock(void);
 void tn_os_unlock(void);
 
 /* Who wants to know that a thread ends; one callback for each. */
-enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_COUNT };
+enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_SCOPES, TN_EXIT_COUNT };
 /* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
 /* Who holds locks across a fork, in the order in which they take them. */

@@ -14,4 +14,16 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o);
 tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o);
 tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o);
 
+/* The arena that a scope is: in storage that was zero once, and since then opened and closed. Only the
+ * sizes and the source of the options count; they are valid. `a->name` is the caller's to fill in. */
+bool tn_arena_options_valid(const tn_arena_options *o);
+void tn_arena_open(tn_arena *a, const char *kind, const tn_arena_options *o, tn_node *node);
+/* As tn_arena_destroy, but that the storage stays. */
+void tn_arena_close(tn_arena *a);
+
+/* As the arena's, for whoever is called from `site`. */
+void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *site);
+void *tn_arena_copy_for(tn_arena *a, const void *p, size_t size, const void *site);
+char *tn_arena_print_for(tn_arena *a, const char *format, va_list arguments, const void *site);
+
 #endif

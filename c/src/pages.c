@@ -379,7 +379,7 @@ void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t alig
 		source->release(source->ctx, p, size);
 }
 
-size_t tn_trim_all(void) {
+size_t tn_pages_trim(void) {
 	size_t bytes = 0;
 	tn_os_lock();
 	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)

@@ -56,6 +56,9 @@ static inline bool tn_is_paged(const tn_source *source) {
 	return source->acquire == NULL || source->acquire == tn_scope_pages_acquire;
 }
 
+/* Gives back what the calling thread and the process keep warm; in bytes. */
+size_t tn_pages_trim(void);
+
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);
 

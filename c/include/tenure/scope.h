@@ -195,7 +195,7 @@ TN_API tn_scope *tn_scope_parent(const tn_scope *s) TN_SYMBOL(tn_scope_parent);
  * cost     O(chunks); reads nothing behind p */
 TN_API bool tn_scope_owns(const tn_scope *s, const void *p) TN_SYMBOL(tn_scope_owns);
 
-/* Calls `visit` for every child, newest first; `visit` must not change the tree.
+/* Calls `visit` for every child, newest first; `visit` must not change a tree nor take a snapshot.
  *
  * threads  one at a time; of a shared root: any, and children wait to come or go meanwhile
  * cost     O(children) */
