@@ -24,7 +24,8 @@ extern "C" {
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_heap_options {
 	const char *name;	/* shown in statistics and panics; a heap with a name is listed (stats.h) */
-	size_t limit_bytes; /* the most that is ever taken from the source; default none */
+	size_t limit_bytes; /* the most that is ever taken from the source, the heap's own records (4 KiB
+	                       at least) included; default none */
 	bool zero;			/* alloc and what realloc adds are zeroed */
 	bool expendable;	/* live blocks at destroy and reset are meant: debug does not list them */
 	const tn_source *source; /* where chunks come from; default Tenure's page layer */
@@ -47,16 +48,17 @@ TN_API void tn_heap_destroy(tn_heap *h) TN_SYMBOL(tn_heap_destroy);
  * fails    EINVAL for a source without its calls; ENOMEM
  * threads  any
  * cost     in steady state neither a system call nor malloc
- * cites    Bonwick 1994, "The slab allocator"; Bonwick and Adams 2001, "Magazines and Vmem" */
+ * cites    Bonwick 1994, "The slab allocator"; Lemire, Kaser and Kurz 2019, "Faster remainder by direct
+ *          computation" */
 TN_RELEASED_BY(tn_heap_destroy, 1)
 TN_API tn_heap *tn_heap_create(const tn_heap_options *options) TN_SYMBOL(tn_heap_create);
 
-/* Gives a block back; which class it is of is found from its address, in the page layer's table.
+/* Gives a block back; what it is part of is found from its address, in the page layer's table.
  *
- * p        a live block of this heap; NULL is a no-op. Anything else is misuse: a pointer that is not
- *          in any block's page is refused in every mode
+ * p        a live block of this heap; NULL is a no-op. Anything else is misuse, and refused at once in
+ *          every mode: what is no block, inside of a block, or free already
  * threads  one at a time
- * cost     two dependent loads and a push; does not touch the block */
+ * cost     two dependent loads, and the block's bit is set; does not touch the block */
 TN_API void tn_heap_free(tn_heap *h, void *p) TN_SYMBOL(tn_heap_free);
 
 /* Allocates `size` bytes.
@@ -66,16 +68,17 @@ TN_API void tn_heap_free(tn_heap *h, void *p) TN_SYMBOL(tn_heap_free);
  * returns  memory, uninitialised unless the heap is made with `zero`
  * fails    EINVAL for a bad alignment; ENOMEM when the source has no more or at limit_bytes
  * threads  one at a time
- * cost     a look-up of the class and a pop; the slow path takes slots of a chunk, or a chunk */
+ * cost     a look-up of the class and of its lowest free bit; once for up to 64 blocks the slow path
+ *          looks for more bits, or takes a chunk */
 TN_RELEASED_BY(tn_heap_free, 2)
 TN_API void *tn_heap_alloc(tn_heap *h, size_t size, size_t align) TN_SYMBOL(tn_heap_alloc);
 
-/* Gives a block back whose size the caller knows: the class is found without a look-up.
+/* Gives a block back whose size the caller knows.
  *
- * p, size  a live block of this heap, and the size that it was last allocated or reallocated with, at an
- *          alignment of up to 16; NULL is a no-op. Hardened and debug check the size
+ * p, size  a live block of this heap, and the size that it was last allocated or reallocated with, at
+ *          an alignment of up to 16; NULL is a no-op. Hardened and debug check the size
  * threads  one at a time
- * cost     a push; does not touch the block */
+ * cost     as free */
 TN_API void tn_heap_free_sized(tn_heap *h, void *p, size_t size) TN_SYMBOL(tn_heap_free_sized);
 
 /* Resizes a block: in place where the class (or, for a large block, its chunk) has room and the block
@@ -92,8 +95,9 @@ TN_API void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) TN_SYMBOL(tn_
 /* Bytes that the block has room for: what was asked for, rounded up.
  *
  * p        a live block of this heap; NULL yields 0
+ * returns  bytes; in debug what was asked for, so that the rest can be fenced
  * threads  one at a time
- * cost     as free. In debug what was asked for, so that the rest can be fenced */
+ * cost     as free */
 TN_API size_t tn_heap_usable_size(const tn_heap *h, const void *p) TN_SYMBOL(tn_heap_usable_size);
 
 /* Forgets every block and keeps the chunks warm; large blocks go back.
