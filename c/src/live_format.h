@@ -19,6 +19,18 @@
 /* The version changes with every change of what stands below. */
 enum { TN_LIVE_VERSION = 1, TN_LIVE_ROWS = 4096 };
 
+/* The numbers of tn_kind and TN_MODE, for readers that do without the library's headers. */
+enum {
+	TN_LIVE_ARENA = 1,
+	TN_LIVE_SLAB,
+	TN_LIVE_SHARED_SLAB,
+	TN_LIVE_POOL,
+	TN_LIVE_HEAP,
+	TN_LIVE_SCOPE,
+	TN_LIVE_PAGES,
+};
+enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
+
 /* What a figure says that is not known. */
 #define TN_LIVE_UNKNOWN UINT64_MAX
 

@@ -1,0 +1,15 @@
+/* The screen that refreshes itself, on a terminal. */
+#ifndef TENURE_TOP_SCREEN_H
+#define TENURE_TOP_SCREEN_H
+
+#include "reader.h"
+#include "table.h"
+
+/* Whether standard input and output are a terminal that can show it. */
+bool screen_is_possible(void);
+
+/* Shows the view until somebody ends it or the process ends; whether it was the former. The terminal is
+ * as before then, and also when a signal ends the program. */
+bool screen_run(view *v, table_options options, double seconds);
+
+#endif

@@ -1,0 +1,483 @@
+#define _GNU_SOURCE
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *const sort_names[SORT_COUNT] = {"name", "active", "total", "live", "cached", "committed"};
+const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c'};
+
+enum { NAME_WIDTH = 24, TREE_WIDTH = 48, INDENTS = 16, NOBODY = UINT32_MAX };
+
+const char *kind_name(uint32_t kind) {
+	static const char *const names[] = {[TN_LIVE_ARENA] = "arena",
+		[TN_LIVE_SLAB] = "slab",
+		[TN_LIVE_SHARED_SLAB] = "shared slab",
+		[TN_LIVE_POOL] = "pool",
+		[TN_LIVE_HEAP] = "heap",
+		[TN_LIVE_SCOPE] = "scope",
+		[TN_LIVE_PAGES] = "pages"};
+	return kind > 0 && kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+}
+
+const char *mode_name(uint64_t mode) {
+	static const char *const names[] = {
+		[TN_LIVE_RELEASE] = "release", [TN_LIVE_HARDENED] = "hardened", [TN_LIVE_DEBUG] = "debug"};
+	return mode < sizeof names / sizeof names[0] ? names[mode] : "?";
+}
+
+const char *row_name(const tn_live_row *row) {
+	return row->name[0] != '\0' ? row->name : "-";
+}
+
+/* ---- the tree ---- */
+
+typedef struct tree {
+	uint32_t *parent;		/* of each row; NOBODY for roots */
+	uint32_t *first, *next; /* of what is below each row, and below the same row */
+	uint32_t root;
+	uint64_t *subtree_bytes; /* committed by a row and all that is below it */
+} tree;
+
+static const tn_live_row *compared; /* qsort has no context */
+static sort_key compared_by;
+
+static int by_id(const void *a, const void *b) {
+	uint64_t one = compared[*(const uint32_t *)a].id, other = compared[*(const uint32_t *)b].id;
+	return one < other ? -1 : one > other;
+}
+
+static uint64_t key_of(const tn_live_row *row, sort_key key) {
+	switch (key) {
+	case SORT_ACTIVE:
+		return row->live_count;
+	case SORT_TOTAL:
+		return row->slot_count;
+	case SORT_LIVE:
+		return row->live_bytes;
+	case SORT_CACHED:
+		return row->cached_bytes;
+	default:
+		return row->committed_bytes;
+	}
+}
+
+/* By name forward, by figures the greatest first; then as the process listed them. */
+static int by_key(const void *a, const void *b) {
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	const tn_live_row *one = &compared[i], *other = &compared[k];
+	int names = compared_by == SORT_NAME ? strcmp(one->name, other->name) : 0;
+	if (names != 0)
+		return names;
+	uint64_t this = key_of(one, compared_by), that = key_of(other, compared_by);
+	return this != that ? (this < that) - (this > that) : i < k ? -1 : i > k;
+}
+
+static uint32_t *sorted(const view *v, sort_key key, int (*compare)(const void *, const void *)) {
+	size_t count = v->state.row_count;
+	uint32_t *order = need(calloc(count + 1, sizeof *order));
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = i;
+	compared = v->rows;
+	compared_by = key;
+	qsort(order, count, sizeof *order, compare);
+	return order;
+}
+
+static uint32_t find_id(const view *v, const uint32_t *ids, uint64_t id) {
+	size_t low = 0, high = v->state.row_count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (v->rows[ids[middle]].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < v->state.row_count && v->rows[ids[low]].id == id ? ids[low] : NOBODY;
+}
+
+/* A row belongs below its parent only if that comes first, so that nothing can be below itself. */
+static tree make_tree(const view *v, sort_key key) {
+	size_t count = v->state.row_count;
+	tree t = {need(calloc(count + 1, sizeof *t.parent)), need(calloc(count + 1, sizeof *t.first)),
+		need(calloc(count + 1, sizeof *t.next)), NOBODY,
+		need(calloc(count + 1, sizeof *t.subtree_bytes))};
+	uint32_t *ids = sorted(v, key, by_id), *order = sorted(v, key, by_key);
+	for (uint32_t i = 0; i < count; i++) {
+		t.parent[i] = v->rows[i].parent_id == 0 ? NOBODY : find_id(v, ids, v->rows[i].parent_id);
+		if (t.parent[i] != NOBODY && t.parent[i] >= i)
+			t.parent[i] = NOBODY;
+		t.first[i] = NOBODY;
+	}
+	for (size_t i = count; i > 0; i--) {
+		uint32_t row = (uint32_t)i - 1, parent = t.parent[row];
+		t.subtree_bytes[row] += v->rows[row].committed_bytes;
+		if (parent != NOBODY)
+			t.subtree_bytes[parent] += t.subtree_bytes[row];
+	}
+	for (size_t i = count; i > 0; i--) {
+		uint32_t row = order[i - 1],
+				 *head = t.parent[row] == NOBODY ? &t.root : &t.first[t.parent[row]];
+		t.next[row] = *head;
+		*head = row;
+	}
+	free(ids);
+	free(order);
+	return t;
+}
+
+static void free_tree(tree *t) {
+	free(t->parent);
+	free(t->first);
+	free(t->next);
+	free(t->subtree_bytes);
+}
+
+/* The row after `row` when everything is written below its parent: one level down, or some up. */
+static uint32_t step(const tree *t, uint32_t row, unsigned *depth) {
+	if (t->first[row] != NOBODY) {
+		++*depth;
+		return t->first[row];
+	}
+	while (row != NOBODY && t->next[row] == NOBODY) {
+		row = t->parent[row];
+		--*depth;
+	}
+	return row == NOBODY ? NOBODY : t->next[row];
+}
+
+/* ---- columns ---- */
+
+typedef struct cells {
+	const tn_live_row *row;
+	uint64_t subtree_bytes;
+} cells;
+
+/* What a figure is, or that it has no meaning for the allocator. */
+static void objects(char out[SHORT], const tn_live_row *row, uint64_t count) {
+	if (row->slot_bytes == 0)
+		strcpy(out, "-");
+	else
+		short_count(out, count);
+}
+
+static uint64_t slots_per_chunk(const tn_live_row *row) {
+	return row->chunk_count == 0 ? 0 : row->slot_count / row->chunk_count;
+}
+
+/* Chunks with live slots: the partly used ones, and as many as the other live slots fill. What lies in
+ * threads' magazines counts as live there. */
+static uint64_t active_chunks(const tn_live_row *row) {
+	uint64_t per_chunk = slots_per_chunk(row);
+	if (per_chunk == 0 || row->slot_bytes == 0)
+		return 0;
+	uint64_t used = row->live_count + row->thread_cached_bytes / row->slot_bytes;
+	uint64_t full = used > row->partial_live_count ? (used - row->partial_live_count) / per_chunk : 0;
+	uint64_t active = row->partial_count + full;
+	return active < row->chunk_count ? active : row->chunk_count;
+}
+
+static void cell_active(char out[SHORT], const cells *c) {
+	objects(out, c->row, c->row->live_count);
+}
+static void cell_total(char out[SHORT], const cells *c) {
+	objects(out, c->row, c->row->slot_count);
+}
+static void cell_use(char out[SHORT], const cells *c) {
+	double percent = 100 * (double)c->row->live_count / (double)c->row->slot_count;
+	if (c->row->slot_count == 0)
+		strcpy(out, "-");
+	else
+		snprintf(out, SHORT, "%.0f%%", percent < 999 ? percent : 999);
+}
+static void cell_slot(char out[SHORT], const cells *c) {
+	objects(out, c->row, c->row->slot_bytes);
+}
+static void cell_per_chunk(char out[SHORT], const cells *c) {
+	objects(out, c->row, slots_per_chunk(c->row));
+}
+static void cell_chunks(char out[SHORT], const cells *c) {
+	short_count(out, c->row->chunk_count);
+}
+static void cell_active_chunks(char out[SHORT], const cells *c) {
+	objects(out, c->row, active_chunks(c->row));
+}
+static void cell_partial(char out[SHORT], const cells *c) {
+	objects(out, c->row, c->row->partial_count);
+}
+static void cell_threads(char out[SHORT], const cells *c) {
+	if (c->row->kind != TN_LIVE_SHARED_SLAB && c->row->kind != TN_LIVE_POOL)
+		strcpy(out, "-");
+	else
+		short_bytes(out, c->row->thread_cached_bytes);
+}
+static void cell_live(char out[SHORT], const cells *c) {
+	short_bytes(out, c->row->live_bytes);
+}
+static void cell_cached(char out[SHORT], const cells *c) {
+	short_bytes(out, c->row->cached_bytes);
+}
+static void cell_committed(char out[SHORT], const cells *c) {
+	short_bytes(out, c->row->committed_bytes);
+}
+static void cell_peak(char out[SHORT], const cells *c) {
+	short_bytes(out, c->row->peak_bytes);
+}
+static void cell_subtree(char out[SHORT], const cells *c) {
+	short_bytes(out, c->subtree_bytes);
+}
+static void cell_external(char out[SHORT], const cells *c) {
+	short_bytes(out, c->row->external_bytes);
+}
+static void cell_resets(char out[SHORT], const cells *c) {
+	short_count(out, c->row->resets);
+}
+static void cell_age(char out[SHORT], const cells *c) {
+	short_time(out, c->row->age_ms);
+}
+
+/* The keys by which a column is not sorted. */
+enum { UNSORTED = SORT_COUNT };
+
+typedef struct column {
+	const char *title;
+	unsigned width;
+	unsigned rank; /* the greatest goes first when the terminal is too narrow */
+	unsigned key;
+	void (*write)(char out[SHORT], const cells *c);
+} column;
+
+static const column table_columns[] = {
+	{"ACTIVE", 8, 1, SORT_ACTIVE, cell_active},
+	{"TOTAL", 8, 2, SORT_TOTAL, cell_total},
+	{"USE", 6, 4, UNSORTED, cell_use},
+	{"OBJSIZE", 9, 3, UNSORTED, cell_slot},
+	{"OBJ/SLAB", 10, 11, UNSORTED, cell_per_chunk},
+	{"SLABS", 8, 6, UNSORTED, cell_chunks},
+	{"ACTIVE-SLABS", 14, 12, UNSORTED, cell_active_chunks},
+	{"PARTIAL", 9, 10, UNSORTED, cell_partial},
+	{"IN-THREADS", 12, 9, UNSORTED, cell_threads},
+	{"LIVE", 9, 0, SORT_LIVE, cell_live},
+	{"CACHED", 9, 5, SORT_CACHED, cell_cached},
+	{"COMMITTED", 11, 0, SORT_COMMITTED, cell_committed},
+	{"PEAK", 9, 8, UNSORTED, cell_peak},
+	{"AGE", 8, 7, UNSORTED, cell_age},
+};
+static const column tree_columns[] = {
+	{"LIVE", 9, 0, SORT_LIVE, cell_live},
+	{"CACHED", 9, 2, SORT_CACHED, cell_cached},
+	{"COMMITTED", 11, 0, SORT_COMMITTED, cell_committed},
+	{"WITH-BELOW", 12, 1, UNSORTED, cell_subtree},
+	{"CHUNKS", 8, 5, UNSORTED, cell_chunks},
+	{"PEAK", 9, 4, UNSORTED, cell_peak},
+	{"EXTERNAL", 10, 7, UNSORTED, cell_external},
+	{"RESETS", 9, 6, UNSORTED, cell_resets},
+	{"AGE", 8, 3, UNSORTED, cell_age},
+};
+
+enum { COLUMNS = sizeof table_columns / sizeof table_columns[0], KIND_WIDTH = 13 };
+
+typedef struct layout {
+	const column *shown[COLUMNS];
+	size_t count;
+	unsigned name_width;
+} layout;
+
+/* All columns, or as many as fit beside the names. */
+static layout lay_out(const text *t, bool tree_wanted) {
+	layout l = {.name_width = tree_wanted ? TREE_WIDTH : NAME_WIDTH};
+	const column *all = tree_wanted ? tree_columns : table_columns;
+	size_t count = tree_wanted ? sizeof tree_columns / sizeof tree_columns[0] : COLUMNS;
+	unsigned rank = UINT32_MAX, width;
+	if (t->width != 0 && t->width < 120 && tree_wanted)
+		l.name_width = t->width * 2 / 5;
+	do {
+		unsigned below = 0;
+		l.count = 0;
+		width = l.name_width + KIND_WIDTH;
+		for (size_t i = 0; i < count; i++) {
+			if (all[i].rank >= rank)
+				continue;
+			below = all[i].rank > below ? all[i].rank : below;
+			width += all[i].width;
+			l.shown[l.count++] = &all[i];
+		}
+		rank = below;
+	} while (t->width != 0 && width > t->width && rank > 0);
+	return l;
+}
+
+static void add_titles(text *t, const layout *l, sort_key sort) {
+	text_style(t, "7");
+	text_style(t, sort == SORT_NAME ? "1" : "22");
+	text_add(t, "%-*s", (int)l->name_width, "NAME");
+	text_style(t, "22");
+	text_add(t, "%-*s", KIND_WIDTH, " KIND");
+	for (size_t i = 0; i < l->count; i++) {
+		text_style(t, l->shown[i]->key == sort ? "1" : "22");
+		text_add(t, "%*s", (int)l->shown[i]->width, l->shown[i]->title);
+	}
+	if (t->styled)
+		text_pad(t, t->width);
+	text_style(t, "");
+	text_end_line(t);
+}
+
+static void add_cells(text *t, const layout *l, const cells *c, sort_key sort) {
+	text_pad(t, l->name_width);
+	text_style(t, "36");
+	text_add(t, " %-*s", KIND_WIDTH - 1, kind_name(c->row->kind));
+	text_style(t, "");
+	for (size_t i = 0; i < l->count; i++) {
+		char out[SHORT];
+		l->shown[i]->write(out, c);
+		bool nothing = strcmp(out, "0") == 0 || strcmp(out, "-") == 0;
+		if (nothing || l->shown[i]->key == sort)
+			text_style(t, nothing ? "2" : "1");
+		text_add(t, "%*s", (int)l->shown[i]->width, out);
+		if (nothing || l->shown[i]->key == sort)
+			text_style(t, "");
+	}
+	text_end_line(t);
+}
+
+/* ---- rows ---- */
+
+static bool within(const table_options *o, size_t row) {
+	return row >= o->first && (o->height == 0 || row - o->first < o->height);
+}
+
+static void add_table(text *t, const view *v, const table_options *o) {
+	layout l = lay_out(t, false);
+	add_titles(t, &l, o->sort);
+	uint32_t *order = sorted(v, o->sort, by_key);
+	for (size_t i = 0; i < v->state.row_count; i++) {
+		cells c = {&v->rows[order[i]], 0};
+		if (!within(o, i))
+			continue;
+		text_safe(t, row_name(c.row), l.name_width);
+		add_cells(t, &l, &c, o->sort);
+	}
+	free(order);
+}
+
+/* Lines from each row to what is below it; of the levels furthest down, none. */
+static void add_branches(text *t, const tree *tree, uint32_t row, unsigned depth) {
+	static const char *const lines[2][4] = {{"|  ", "   ", "|- ", "`- "}, {"│  ", "   ", "├─ ", "└─ "}};
+	const char *parts[INDENTS];
+	unsigned shown = depth < INDENTS ? depth : INDENTS;
+	bool unicode = text_is_unicode();
+	for (unsigned i = shown; i > 0; i--) {
+		bool last = tree->next[row] == NOBODY;
+		parts[i - 1] = lines[unicode][(i == shown ? 2 : 0) + last];
+		row = tree->parent[row];
+	}
+	text_style(t, "2");
+	for (unsigned i = 0; i < shown; i++) {
+		text_raw(t, parts[i], strlen(parts[i]));
+		t->column += 3;
+	}
+	text_style(t, "");
+}
+
+static void add_tree(text *t, const view *v, const table_options *o) {
+	layout l = lay_out(t, true);
+	add_titles(t, &l, o->sort);
+	tree tree = make_tree(v, o->sort);
+	unsigned depth = 0;
+	size_t line = 0;
+	for (uint32_t row = tree.root; row != NOBODY; row = step(&tree, row, &depth), line++) {
+		cells c = {&v->rows[row], tree.subtree_bytes[row]};
+		if (!within(o, line))
+			continue;
+		add_branches(t, &tree, row, depth);
+		if (t->column < l.name_width)
+			text_safe(t, row_name(c.row), l.name_width - t->column);
+		if (c.row->ident[0] != '\0' && t->column + 1 < l.name_width) {
+			text_style(t, "33");
+			text_add(t, " ");
+			text_safe(t, c.row->ident, l.name_width - t->column);
+			text_style(t, "");
+		}
+		add_cells(t, &l, &c, o->sort);
+	}
+	free_tree(&tree);
+}
+
+void table_rows(text *t, const view *v, const table_options *options) {
+	if (options->tree)
+		add_tree(t, v, options);
+	else
+		add_table(t, v, options);
+}
+
+/* ---- the header ---- */
+
+static void add_figure(text *t, const char *what, uint64_t bytes) {
+	char out[SHORT] = "?";
+	if (bytes != TN_LIVE_UNKNOWN)
+		short_bytes(out, bytes);
+	text_add(t, "  %s ", what);
+	text_style(t, "1");
+	text_add(t, "%s", out);
+	text_style(t, "");
+}
+
+/* Milliseconds since a moment that another process saw; 0 when its clock is not ours. */
+static uint64_t since(uint64_t moment_ms) {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return ms > moment_ms ? ms - moment_ms : 0;
+}
+
+static void add_process(text *t, const view *v) {
+	char up[SHORT], old[SHORT];
+	short_time(up, since(v->header.started_ms));
+	short_time(old, since(v->state.taken_ms));
+	text_style(t, "1");
+	text_safe(t, v->name, NAME_WIDTH);
+	text_style(t, "");
+	text_add(t, "  process %d  %s  watched for %s", (int)v->pid, mode_name(v->header.mode), up);
+	if (since(v->state.taken_ms) >= 2000) {
+		text_style(t, "1;31");
+		text_add(t, "  last snapshot %s ago", old);
+		text_style(t, "");
+	}
+	text_end_line(t);
+}
+
+void table_header(text *t, const view *v) {
+	uint64_t live = 0, cached = 0, committed = 0, reserved = 0, roots = 0;
+	for (size_t i = 0; i < v->state.row_count; i++) {
+		live += v->rows[i].live_bytes;
+		cached += v->rows[i].cached_bytes;
+		committed += v->rows[i].committed_bytes;
+		reserved += v->rows[i].reserved_bytes;
+		roots += v->rows[i].parent_id == 0;
+	}
+	add_process(t, v);
+	text_add(t, "Tenure ");
+	add_figure(t, "live", live);
+	add_figure(t, "cached", cached);
+	add_figure(t, "committed", committed);
+	add_figure(t, "reserved", reserved);
+	text_add(t, "  in %llu allocators, %llu of them roots", (unsigned long long)v->state.row_count,
+		(unsigned long long)roots);
+	if (v->state.left_out_count != 0)
+		text_add(t, "; %llu more are not shown", (unsigned long long)v->state.left_out_count);
+	text_end_line(t);
+	text_add(t, "Process");
+	add_figure(t, "resident", v->state.resident_bytes);
+	if (v->state.malloc_name[0] != '\0') {
+		text_add(t, "  malloc (");
+		text_safe(t, v->state.malloc_name, sizeof v->state.malloc_name);
+		text_add(t, ")");
+		add_figure(t, "allocated", v->state.malloc_allocated_bytes);
+		add_figure(t, "held", v->state.malloc_held_bytes);
+	}
+	text_end_line(t);
+	text_end_line(t);
+}
