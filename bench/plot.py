@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """plot.py [DIRECTORY]   draws every FAMILY.json in DIRECTORY (build/bench) as PNG and SVG beside it.
 
-FAMILY-ratios: time of every subject over glibc's, with 95 % intervals, on several pages where there are
-many workloads. FAMILY-NAME: time against batch size (workloads NAME-1, NAME-16, ...) or threads.
-FAMILY-latency: percentiles, FAMILY-memory: what is held, where recorded."""
+FAMILY-ratios: time of every subject over that of glibc (without glibc: of the first of BASES), with
+95 % intervals, on several pages where there are many workloads. FAMILY-NAME: time against batch size
+(workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, FAMILY-memory: what is held,
+where recorded."""
 
 import json
 import pathlib
@@ -25,8 +26,9 @@ PERCENTILES = [("p50_ns", "50 %", "o"), ("p99_ns", "99 %", "s"), ("p999_ns", "99
                ("max_ns", "max", "|")]
 MEMORY = [("overhead_ratio", "memory held, bytes of live objects = 1"),
           ("committed_share", "memory held after everything was freed, its most = 1")]
+BASES = ["glibc", "apr", "apr-locked", "tenure-alone"]
 PANELS = 10  # on one page
-SMALLEST_RATIO = 1e-5  # what is further below glibc than this took no time that a clock can tell
+SMALLEST_RATIO = 1e-5  # what is further below its base than this took no time that a clock can tell
 
 pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
                         "axes.titlelocation": "left", "axes.spines.top": False,
@@ -80,11 +82,17 @@ def name_subjects(axis, rows):
         label.set_fontweight("bold" if is_ours(row["subject"]) else "normal")
 
 
-def draw_ratios(axis, title, rows):
-    rows = [r for r in rows if r["ratio"].get("glibc", {}).get("median", 0) > SMALLEST_RATIO]
-    rows.sort(key=lambda r: -r["ratio"]["glibc"]["median"])
+def base_of(rows):
+    """The subject that the others are held against; None where there is nothing to compare."""
+    subjects = {r["subject"] for r in rows}
+    return next((b for b in BASES if b in subjects), None) if len(subjects) > 1 else None
+
+
+def draw_ratios(axis, title, rows, base):
+    rows = [r for r in rows if r["ratio"].get(base, {}).get("median", 0) > SMALLEST_RATIO]
+    rows.sort(key=lambda r: -r["ratio"][base]["median"])
     for i, row in enumerate(rows):
-        q = row["ratio"]["glibc"]
+        q = row["ratio"][base]
         axis.barh(i, q["median"] - 1, left=1, height=0.62, color=colour(row["subject"]),
                   alpha=1 if is_ours(row["subject"]) else 0.55)
         axis.plot([q["low"], q["high"]], [i, i], color="black", linewidth=1.2)
@@ -105,11 +113,11 @@ def draw_ratios(axis, title, rows):
     axis.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axis.set_title(title)
-    axis.set_xlabel("time, glibc = 1 (logarithmic; left of the red line is faster)")
+    axis.set_xlabel(f"time, {base} = 1 (logarithmic; left of the red line is faster)")
 
 
 def plot_ratios(family, rows, to):
-    groups = {k: v for k, v in workloads_of(rows).items() if any("glibc" in r["ratio"] for r in v)}
+    groups = {k: v for k, v in workloads_of(rows).items() if base_of(v)}
     if not groups:
         return
     groups = list(groups.items())
@@ -123,11 +131,13 @@ def plot_ratios(family, rows, to):
 def plot_ratio_page(family, groups, path):
     figure, axes = panels(len(groups), 5.6, [len(v) - 1 for _, v in groups])
     for axis, ((workload, threads), group) in zip(axes, groups):
-        glibc = next(r["ns_per_op"] for r in group if r["subject"] == "glibc")
+        base = base_of(group)
+        ns = next(r["ns_per_op"] for r in group if r["subject"] == base)
         at = f", {threads} threads" if threads > 1 else ""
-        draw_ratios(axis, f"{workload}{at}   (glibc: {duration(glibc)} an operation)", group)
-    figure.suptitle(f"{family}: time of each allocator over glibc's; medians of rounds, 95 % intervals",
-                    fontsize=12)
+        draw_ratios(axis, f"{workload}{at}   ({base}: {duration(ns)} an operation)", group, base)
+    bases = " or ".join(sorted({base_of(group) for _, group in groups}, key=BASES.index))
+    figure.suptitle(f"{family}: time of each subject over that of {bases}; "
+                    "medians of rounds, 95 % intervals", fontsize=12)
     save(figure, path)
 
 
