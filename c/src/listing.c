@@ -26,7 +26,7 @@ static struct {
 	tn_lock lock;
 	size_t last_index;
 	tn_stable nodes;
-	bool prepared; /* for forks, and the environment was asked */
+	bool on_fork; /* it is arranged */
 } listing = {.nodes = {.bytes = sizeof(tn_node)}, .last_index = 1 /* the page layer's */};
 
 void tn_list_lock(void) {
@@ -97,11 +97,15 @@ static void in_child(void) {
 	tn_live_in_child();
 }
 
+void tn_list_on_fork(void) {
+	if (__atomic_load_n(&listing.on_fork, __ATOMIC_ACQUIRE))
+		return;
+	tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, in_child);
+	__atomic_store_n(&listing.on_fork, true, __ATOMIC_RELEASE);
+}
+
 void tn_list_prepare(void) {
-	if (!__atomic_load_n(&listing.prepared, __ATOMIC_ACQUIRE)) {
-		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, in_child);
-		__atomic_store_n(&listing.prepared, true, __ATOMIC_RELEASE);
-	}
+	tn_list_on_fork();
 	tn_live_if_asked();
 }
 

@@ -76,7 +76,9 @@ enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 size_t tn_stable_take(tn_stable *store, void **records, size_t count);
 void tn_stable_give(tn_stable *store, void **records, size_t count);
 
-/* Before the first root is listed: what has to be there for forks and for the live view. */
+/* Arranges what a fork asks of the listing, the observer and the live view; and, before something is listed,
+ * also the live view if the environment asks for it. */
+void tn_list_on_fork(void);
 void tn_list_prepare(void);
 
 /* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. The name is padded

@@ -19,7 +19,7 @@
 #include <stdarg.h>
 
 #include "arena_figures.h"
-#include "limits.h"
+#include "scope_limits.h"
 
 enum {
 	SCOPE_CHUNK_BYTES = 16 << 10,

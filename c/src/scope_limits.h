@@ -1,7 +1,7 @@
 /* Limits of scopes: every chunk that a scope or an allocator of it takes is charged to each scope with
  * limits from there up. A chunk is the quantum: calls that fit a chunk that is there pay nothing. */
-#ifndef TENURE_LIMITS_H
-#define TENURE_LIMITS_H
+#ifndef TENURE_SCOPE_LIMITS_H
+#define TENURE_SCOPE_LIMITS_H
 
 #include <errno.h>
 
