@@ -11,7 +11,7 @@
 
 typedef struct view {
 	pid_t pid;
-	int process; /* the directory below /proc: of this process, whoever has its number later */
+	int process;   /* the directory below /proc: of this process, whoever has its number later */
 	char file[32]; /* which of its open files, below that directory */
 	dev_t device;
 	ino_t inode;

@@ -79,7 +79,7 @@ static void obey(int number, const sigset_t *open) {
 
 /* ---- what is shown ---- */
 
-static void add_footer(text *t, const table_options *o) {
+static void add_footer(text *t, const table_options *o, size_t rows) {
 	text_style(t, "7");
 	text_add(t, " sort by:");
 	for (int i = 0; i < SORT_COUNT; i++) {
@@ -91,6 +91,9 @@ static void add_footer(text *t, const table_options *o) {
 		text_add(t, " %s%s", name, (int)o->sort == i ? "*" : " ");
 	}
 	text_add(t, "  t %s   arrows move   q quit", o->tree ? "table" : "tree");
+	size_t end = rows - o->first > o->height ? o->first + o->height : rows;
+	if (o->height < rows)
+		text_add(t, "   rows %zu to %zu of %zu", o->first + 1, end, rows);
 	text_pad(t, t->width);
 	text_style(t, "");
 }
@@ -112,7 +115,7 @@ static bool show(const view *v, table_options *o) {
 	char last[32];
 	snprintf(last, sizeof last, "\033[%u;1H", rows);
 	text_raw(&t, last, strlen(last));
-	add_footer(&t, o);
+	add_footer(&t, o, v->state.row_count);
 	bool done = text_write(&t, STDOUT_FILENO);
 	text_free(&t);
 	return done;

@@ -41,7 +41,8 @@ typedef struct tree {
 	uint64_t *subtree_bytes; /* committed by a row and all that is below it */
 } tree;
 
-static const tn_live_row *compared; /* qsort has no context */
+static const tn_live_row *compared;	   /* qsort has no context */
+static const uint64_t *compared_bytes; /* committed; NULL: of each row alone */
 static sort_key compared_by;
 
 static int by_id(const void *a, const void *b) {
@@ -49,8 +50,9 @@ static int by_id(const void *a, const void *b) {
 	return one < other ? -1 : one > other;
 }
 
-static uint64_t key_of(const tn_live_row *row, sort_key key) {
-	switch (key) {
+static uint64_t key_of(uint32_t i) {
+	const tn_live_row *row = &compared[i];
+	switch (compared_by) {
 	case SORT_ACTIVE:
 		return row->live_count;
 	case SORT_TOTAL:
@@ -60,27 +62,28 @@ static uint64_t key_of(const tn_live_row *row, sort_key key) {
 	case SORT_CACHED:
 		return row->cached_bytes;
 	default:
-		return row->committed_bytes;
+		return compared_bytes != NULL ? compared_bytes[i] : row->committed_bytes;
 	}
 }
 
 /* By name forward, by figures the greatest first; then as the process listed them. */
 static int by_key(const void *a, const void *b) {
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	const tn_live_row *one = &compared[i], *other = &compared[k];
-	int names = compared_by == SORT_NAME ? strcmp(one->name, other->name) : 0;
+	int names = compared_by == SORT_NAME ? strcmp(compared[i].name, compared[k].name) : 0;
 	if (names != 0)
 		return names;
-	uint64_t this = key_of(one, compared_by), that = key_of(other, compared_by);
-	return this != that ? (this < that) - (this > that) : i < k ? -1 : i > k;
+	uint64_t one = key_of(i), other = key_of(k);
+	return one != other ? (one < other) - (one > other) : i < k ? -1 : i > k;
 }
 
-static uint32_t *sorted(const view *v, sort_key key, int (*compare)(const void *, const void *)) {
+static uint32_t *sorted(
+	const view *v, sort_key key, const uint64_t *bytes, int (*compare)(const void *, const void *)) {
 	size_t count = v->state.row_count;
 	uint32_t *order = need(calloc(count + 1, sizeof *order));
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
 	compared = v->rows;
+	compared_bytes = bytes;
 	compared_by = key;
 	qsort(order, count, sizeof *order, compare);
 	return order;
@@ -104,7 +107,7 @@ static tree make_tree(const view *v, sort_key key) {
 	tree t = {need(calloc(count + 1, sizeof *t.parent)), need(calloc(count + 1, sizeof *t.first)),
 		need(calloc(count + 1, sizeof *t.next)), NOBODY,
 		need(calloc(count + 1, sizeof *t.subtree_bytes))};
-	uint32_t *ids = sorted(v, key, by_id), *order = sorted(v, key, by_key);
+	uint32_t *ids = sorted(v, key, NULL, by_id);
 	for (uint32_t i = 0; i < count; i++) {
 		t.parent[i] = v->rows[i].parent_id == 0 ? NOBODY : find_id(v, ids, v->rows[i].parent_id);
 		if (t.parent[i] != NOBODY && t.parent[i] >= i)
@@ -235,7 +238,10 @@ static void cell_resets(char out[SHORT], const cells *c) {
 	short_count(out, c->row->resets);
 }
 static void cell_age(char out[SHORT], const cells *c) {
-	short_time(out, c->row->age_ms);
+	if (c->row->age_ms == 0 && c->row->chunk_count == 0)
+		strcpy(out, "-");
+	else
+		short_time(out, c->row->age_ms);
 }
 
 /* The keys by which a column is not sorted. */
@@ -352,7 +358,7 @@ static bool within(const table_options *o, size_t row) {
 static void add_table(text *t, const view *v, const table_options *o) {
 	layout l = lay_out(t, false);
 	add_titles(t, &l, o->sort);
-	uint32_t *order = sorted(v, o->sort, by_key);
+	uint32_t *order = sorted(v, o->sort, NULL, by_key);
 	for (size_t i = 0; i < v->state.row_count; i++) {
 		cells c = {&v->rows[order[i]], 0};
 		if (!within(o, i))
@@ -476,6 +482,8 @@ void table_header(text *t, const view *v) {
 		text_safe(t, v->state.malloc_name, sizeof v->state.malloc_name);
 		text_add(t, ")");
 		add_figure(t, "allocated", v->state.malloc_allocated_bytes);
+		if (v->state.malloc_active_bytes != TN_LIVE_UNKNOWN)
+			add_figure(t, "active", v->state.malloc_active_bytes);
 		add_figure(t, "held", v->state.malloc_held_bytes);
 	}
 	text_end_line(t);
