@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "atomics.h"
+#include "listing.h"
 #include "lock.h"
 #include "os.h"
 
@@ -125,6 +126,7 @@ static bool is_observer(void) {
 
 bool tn_observer_set(enum tn_observed which, unsigned interval_ms, void (*work)(void)) {
 	observed *o = &observer.works[which];
+	tn_list_on_fork();
 	bool inside = is_observer();
 	if (!inside)
 		tn_lock_take(&o->calling);

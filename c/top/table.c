@@ -120,9 +120,10 @@ static tree make_tree(const view *v, sort_key key) {
 		if (parent != NOBODY)
 			t.subtree_bytes[parent] += t.subtree_bytes[row];
 	}
+	uint32_t *order = sorted(v, key, t.subtree_bytes, by_key);
 	for (size_t i = count; i > 0; i--) {
-		uint32_t row = order[i - 1],
-				 *head = t.parent[row] == NOBODY ? &t.root : &t.first[t.parent[row]];
+		uint32_t row = order[i - 1], parent = t.parent[row];
+		uint32_t *head = parent == NOBODY ? &t.root : &t.first[parent];
 		t.next[row] = *head;
 		*head = row;
 	}
