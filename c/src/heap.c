@@ -112,11 +112,14 @@ static void cut_span(tn_heap *h, span *s, unsigned class) {
 	make_current(&h->bins[class], s);
 }
 
-/* A class begins small, so that a heap of few blocks touches little. */
+/* A class begins small, so that a heap of few blocks touches little, and goes on with as much as a
+ * record has bits for. */
 static size_t wanted_chunk(const bin *b) {
 	if (b->room <= 512 && b->spans == 0)
-		return (size_t)4 << 10;
-	return b->room <= 1024 || (b->room <= 2048 && b->spans == 0) ? (size_t)16 << 10 : (size_t)64 << 10;
+		return TN_OS_PAGE;
+	if (b->room < 32 || (b->room <= 2048 && b->spans < 4))
+		return SPAN_BYTES_MAX / 4;
+	return b->room < 64 ? SPAN_BYTES_MAX / 2 : SPAN_BYTES_MAX;
 }
 
 static span *take_spare(tn_heap *h, size_t chunk_bytes) {
@@ -136,13 +139,13 @@ static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
 			return make_current(b, s), true;
-	for (size_t bytes = (size_t)64 << 10; bytes >= TN_OS_PAGE; bytes /= 4) {
+	for (size_t bytes = SPAN_BYTES_MAX; bytes >= TN_OS_PAGE; bytes /= 2) {
 		span *s = bytes < b->room ? NULL : take_spare(h, bytes);
 		if (s != NULL)
 			return cut_span(h, s, class), true;
 	}
 	return_empty(h);
-	for (size_t bytes = TN_OS_PAGE; bytes <= (size_t)64 << 10; bytes *= 4) {
+	for (size_t bytes = TN_OS_PAGE; bytes <= SPAN_BYTES_MAX; bytes *= 2) {
 		span *s = bytes < b->room ? NULL : new_span(h, bytes, bytes, SPAN_SPARE);
 		if (s != NULL)
 			return cut_span(h, s, class), true;

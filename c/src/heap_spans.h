@@ -69,11 +69,12 @@ typedef struct record_chunk {
 enum {
 	FAST_BYTES = 1024, /* the inlined class table ends here */
 	NEVER = UINT32_MAX,
-	SPARE_KINDS = 3, /* 4, 16 and 64 KiB */
+	SPARE_KINDS = 5, /* 4 to 64 KiB */
 	SAMPLES_MAX = 1024,
 };
 /* Spans without blocks that stay: twice what is in use, and this. */
 #define SPARE_BYTES_MIN ((size_t)1 << 20)
+#define SPAN_BYTES_MAX ((size_t)64 << 10)
 #define RECORD_CHUNK_BYTES ((size_t)16 << 10)
 
 typedef struct bin {
@@ -309,7 +310,7 @@ static inline void unlink_span(span **list, span *s) {
 }
 
 static inline unsigned spare_kind(size_t chunk_bytes) {
-	return chunk_bytes >= (size_t)64 << 10 ? 2 : chunk_bytes >= (size_t)16 << 10 ? 1 : 0;
+	return (unsigned)__builtin_ctzll(chunk_bytes / TN_OS_PAGE);
 }
 
 #endif
