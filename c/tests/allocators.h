@@ -49,6 +49,13 @@ struct pool_destroyer {
 };
 using pool_owner = std::unique_ptr<tn_pool, pool_destroyer>;
 
+struct scope_destroyer {
+	void operator()(tn_scope *s) const {
+		tn_scope_destroy(s);
+	}
+};
+using scope_owner = std::unique_ptr<tn_scope, scope_destroyer>;
+
 inline arena_owner make_arena(const tn_arena_options &options = {}) {
 	return arena_owner(tn_arena_create(&options));
 }
@@ -64,6 +71,11 @@ inline shared_slab_owner make_shared_slab(
 
 inline pool_owner make_pool(size_t size, size_t align = 0, const tn_pool_options &options = {}) {
 	return pool_owner(tn_pool_create(size, align, &options));
+}
+
+// A root.
+inline scope_owner make_scope(const char *name = nullptr, const tn_scope_options &options = {}) {
+	return scope_owner(tn_scope_create(nullptr, name, &options));
 }
 
 // An arena in the caller's storage.
@@ -110,6 +122,20 @@ inline tn_stats stats_of(const tn_pool *p) {
 	return stats;
 }
 
+// Of the scope and what it owns.
+inline tn_stats stats_of(const tn_scope *s) {
+	tn_stats stats;
+	tn_scope_stats(s, &stats, nullptr);
+	return stats;
+}
+
+// With all scopes below.
+inline tn_stats stats_below(const tn_scope *s) {
+	tn_stats stats;
+	tn_scope_stats(s, nullptr, &stats);
+	return stats;
+}
+
 inline std::string to_text(const tn_stats &s) {
 	std::string text = s.name;
 	auto add = [&text](const char *label, uint64_t value) {
@@ -125,6 +151,7 @@ inline std::string to_text(const tn_stats &s) {
 	add("partial_count", s.partial_count);
 	add("refills", s.refills);
 	add("resets", s.resets);
+	add("external_bytes", s.external_bytes);
 	return text;
 }
 
