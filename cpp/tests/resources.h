@@ -6,6 +6,7 @@
 #include "crowd.h"
 
 #include <tenure/arena_resource.hpp>
+#include <tenure/heap_resource.hpp>
 #include <tenure/slab_resource.hpp>
 
 #include <cstddef>
@@ -214,14 +215,19 @@ template <> struct facts<tenure::shared_slab_resource> : facts_of_slab_resources
 	static constexpr const char *name = "shared_slab_resource";
 };
 
+template <> struct facts<tenure::heap_resource> {
+	static constexpr const char *name = "heap_resource";
+	static constexpr bool aligns = true;
+};
+
 struct name_of {
 	template <typename R> static std::string GetName(int) {
 		return facts<R>::name;
 	}
 };
 
-using our_resources =
-	testing::Types<tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
+using our_resources = testing::Types<tenure::arena_resource, tenure::slab_resource,
+	tenure::shared_slab_resource, tenure::heap_resource>;
 // The standard library's own are the same in every mode of ours.
 #if TN_MODE == TN_MODE_RELEASE
 using monotonic_resources =
@@ -232,7 +238,8 @@ using shared_resources =
 	testing::Types<std::pmr::synchronized_pool_resource, tenure::shared_slab_resource>;
 using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
 	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource,
-	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource>;
+	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource,
+	tenure::heap_resource>;
 #else
 using monotonic_resources = testing::Types<tenure::arena_resource>;
 using pool_resources = testing::Types<tenure::slab_resource, tenure::shared_slab_resource>;

@@ -114,7 +114,8 @@ public:
 		std::uninitialized_value_construct_n(elements, count);
 		if constexpr (!std::is_trivially_destructible_v<T>) {
 			detail::guard undo([&] { detail::destroy_reversed(elements, count); });
-			make<detail::array_in_scope<T>>(elements, count);
+			using array = detail::array_in_scope<T>;
+			defer(destroy<array>, ::new (alloc(sizeof(array), alignof(array))) array{elements, count});
 			undo.keep();
 		}
 		return elements;

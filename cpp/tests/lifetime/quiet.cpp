@@ -66,12 +66,37 @@ tenure::pool<node>::lease leased(tenure::pool<node> &p) {
 	return object;
 }
 
+node *in_the_callers_scope(tenure::scope &s) {
+	tenure::scope scratch(s, "scratch");
+	node *first = scratch.make<node>(1);
+	return s.make<node>(first->number);
+}
+
+tenure::slab<node> &owned_by_the_callers(tenure::scope &s) {
+	auto &nodes = s.slab<node>();
+	return nodes;
+}
+
+tenure::scope root_moved_out() {
+	tenure::scope s("root");
+	s.make<node>(1);
+	s.defer([] {});
+	return s;
+}
+
+node *in_the_callers_heap(tenure::heap &h) {
+	auto own = h.make_unique<node>(1);
+	return h.make<node>(own->number);
+}
+
 struct session {
 	arena memory;
 	tenure::slab<node> nodes;
 	node *first = nodes.make(1, nullptr);
 	tenure::arena_resource resource{memory};
 	std::pmr::string name{"session", &resource};
+	tenure::scope connection{"connection"}, request{connection, "request"};
+	node *second = request.make<node>(2);
 	ints<tenure::arena_resource> numbers{resource};
 };
 
@@ -90,3 +115,4 @@ template <class Resource> int in_a_resource() {
 template int in_a_resource<tenure::arena_resource>();
 template int in_a_resource<tenure::slab_resource>();
 template int in_a_resource<tenure::shared_slab_resource>();
+template int in_a_resource<tenure::heap_resource>();

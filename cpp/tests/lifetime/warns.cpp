@@ -90,6 +90,86 @@ void local_of_a_temporary() {
 	[[maybe_unused]] auto handle = tenure::shared_slab<int>().local(); // -Wdangling
 }
 
+void *scope_alloc() {
+	tenure::scope s;
+	return s.alloc(1); // -Wreturn-stack-address
+}
+
+int *scope_make() {
+	tenure::scope s;
+	return s.make<int>(1); // -Wreturn-stack-address
+}
+
+int *scope_make_array() {
+	tenure::scope s;
+	return s.make_array<int>(1); // -Wreturn-stack-address
+}
+
+std::string_view scope_copy() {
+	tenure::scope s;
+	return s.copy("x"); // -Wreturn-stack-address
+}
+
+char *scope_print() {
+	tenure::scope s;
+	return s.printf("x"); // -Wreturn-stack-address
+}
+
+tn_scope *scope_get() {
+	tenure::scope s;
+	return s.get(); // -Wreturn-stack-address
+}
+
+arena &arena_of_a_scope() {
+	tenure::scope s;
+	return s.arena(); // -Wreturn-stack-address
+}
+
+tenure::slab<int> &slab_of_a_scope() {
+	tenure::scope s;
+	return s.slab<int>(); // -Wreturn-stack-address
+}
+
+tenure::heap &heap_of_a_scope() {
+	tenure::scope s;
+	return s.heap(); // -Wreturn-stack-address
+}
+
+tenure::scope scope_below_a_local() {
+	tenure::scope s;
+	return tenure::scope(s, "child"); // -Wreturn-stack-address
+}
+
+int make_in_a_temporary_scope() {
+	int *p = tenure::scope().make<int>(1); // -Wdangling
+	return *p;
+}
+
+void *heap_alloc() {
+	tenure::heap h;
+	return h.alloc(1); // -Wreturn-stack-address
+}
+
+void *heap_realloc() {
+	tenure::heap h;
+	return h.realloc(nullptr, 1); // -Wreturn-stack-address
+}
+
+int *heap_make() {
+	tenure::heap h;
+	return h.make<int>(1); // -Wreturn-stack-address
+}
+
+tenure::heap::unique<int> heap_make_unique() {
+	tenure::heap h;
+	return h.make_unique<int>(1); // -Wreturn-stack-address
+}
+
+void *from_a_heap_resource() {
+	tenure::heap_resource r;
+	return r.alloc(1, 1); // -Wreturn-stack-address
+}
+
 tenure::pool<int>::lease lease() {
 	tenure::pool<int> p;
 	return p.get(); // -Wreturn-stack-address
