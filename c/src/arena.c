@@ -573,8 +573,9 @@ bool tn_arena_owns(const tn_arena *a, const void *p) {
 
 void tn_arena_stats(const tn_arena *a, tn_stats *stats) {
 	arena_look(a, "stats");
+	*stats = (tn_stats){.live_count = 0};
 	read_figures(a, stats);
-	memcpy(stats->name, a->name, sizeof stats->name);
+	tn_copy_name(stats->name, a->name, "");
 }
 
 static void arena_require(const tn_arena *a, bool holds, const char *what) {
@@ -626,7 +627,7 @@ bool tn_arena_verify(const tn_arena *a) {
 
 /* ---- options ---- */
 
-bool tn_arena_options_valid(const tn_arena_options *o) {
+static bool arena_options_valid(const tn_arena_options *o) {
 	bool sizes = o->chunk_bytes <= SIZE_MAX_SERVED && o->reserve_bytes <= SIZE_MAX_SERVED &&
 				 (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
 	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
@@ -651,18 +652,24 @@ static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
 
 /* ---- for a scope, whose storage is used again ---- */
 
-void tn_arena_open(tn_arena *a, const char *kind, const tn_arena_options *o, tn_node *node) {
+void tn_arena_open(tn_arena *a, const char *kind, const tn_source *source, tn_node *node) {
 	a->kind = kind;
+	a->name = tn_listed_name(node);
 	a->node = node;
-	a->source = *o->source;
+	a->source = *source;
 	a->limit_bytes = TN_NONE;
-	a->chunk_bytes = first_chunk_bytes(o);
-	a->chunk_bytes_max = chunk_bytes_max(o, a->chunk_bytes);
 	a->state = TN_ALIVE;
 }
 
-void tn_arena_close(tn_arena *a) {
-	arena_enter(a, "destroy");
+bool tn_arena_size(tn_arena *a, const tn_arena_options *o) {
+	if (!arena_options_valid(o))
+		return errno = EINVAL, false;
+	a->chunk_bytes = first_chunk_bytes(o);
+	a->chunk_bytes_max = chunk_bytes_max(o, a->chunk_bytes);
+	return true;
+}
+
+static void close_used(tn_arena *a) {
 	check_blocks(a, NULL, "destroy");
 	if (a->current != NULL)
 		a->current->used = a->cursor;
@@ -677,6 +684,12 @@ void tn_arena_close(tn_arena *a) {
 	a->newest = NULL;
 	a->before_bytes = a->recent_bytes = a->peak_bytes = 0;
 	a->refills = a->resets = a->depth = 0;
+}
+
+void tn_arena_close(tn_arena *a) {
+	arena_enter(a, "destroy");
+	if (a->refills != 0 || a->resets != 0)
+		close_used(a);
 	a->state = TN_DEAD;
 	tn_leave(&a->busy);
 }
@@ -702,6 +715,7 @@ static void set_up(tn_arena *a, const tn_arena_options *o) {
 	size_t chunk_bytes = first_chunk_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE,
 		.kind = "arena",
+		.name = "arena",
 		.chunk_bytes = chunk_bytes,
 		.fixed = o->fixed,
 		.chunk_bytes_max = chunk_bytes_max(o, chunk_bytes),
@@ -710,7 +724,6 @@ static void set_up(tn_arena *a, const tn_arena_options *o) {
 		.reserve_bytes = tn_round_up(o->reserve_bytes, TN_OS_PAGE)};
 	if (o->source != NULL)
 		a->source = *o->source;
-	tn_copy_name(a->name, o->name, "arena");
 }
 
 /* A fixed arena with a buffer, even an unusable one, never takes a chunk for blocks. */
@@ -749,6 +762,7 @@ static void end_arena(tn_arena *a, const char *operation) {
 	check_blocks(a, NULL, operation);
 	tn_unlist(a->node);
 	a->node = NULL;
+	a->name = a->kind;
 	tn_arena_chunk *home = a->home;
 	if (a->current != NULL)
 		a->current->used = a->cursor;
@@ -774,14 +788,16 @@ static void end_arena(tn_arena *a, const char *operation) {
 static bool list_arena(tn_arena *a, const tn_arena_options *o, tn_node *parent) {
 	if (!tn_list_at(parent, &arena_kind, a, o->name, &a->node))
 		return false;
-	if (a->node != NULL)
+	if (a->node != NULL) {
+		a->name = tn_listed_name(a->node);
 		publish_arena(a);
+	}
 	return true;
 }
 
 bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 	const tn_arena_options *o = options == NULL ? &default_options : options;
-	if (!tn_arena_options_valid(o))
+	if (!arena_options_valid(o))
 		return errno = EINVAL, false;
 	set_up(a, o);
 	if (!start(a, o))
@@ -795,7 +811,7 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 /* The arena's own storage is the head of its first chunk, or a page where blocks begin elsewhere or
  * (debug) where the first chunk is given up at every reset. */
 tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
-	if (!tn_arena_options_valid(o))
+	if (!arena_options_valid(o))
 		return errno = EINVAL, NULL;
 	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
 	size_t bytes = apart ? TN_OS_PAGE : first_chunk_bytes(o);

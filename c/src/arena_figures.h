@@ -48,34 +48,35 @@ static inline size_t room_bytes(const tn_arena *a) {
 	return a->taken_bytes - a->taken_large_bytes - beside - heads;
 }
 
+/* The plain ones; the name and the others are left alone. */
 static inline void read_figures(const tn_arena *a, tn_stats *stats) {
 	bool buffered = a->first == &a->buffer;
 	size_t in_buffer = buffered ? (size_t)(end_of_use(a, &a->buffer) - a->buffer.begin) : 0;
-	size_t live = live_bytes(a);
-	*stats = (tn_stats){.live_bytes = live,
-		.cached_bytes = room_bytes(a) - (live - a->large_bytes - in_buffer),
-		.reserved_bytes = a->reserved_bytes,
-		.committed_bytes = a->taken_bytes,
-		.peak_bytes = peak_bytes(a),
-		.chunk_count = a->chunk_count + buffered,
-		.refills = a->refills,
-		.resets = a->resets};
+	stats->live_bytes = live_bytes(a);
+	stats->live_count = stats->partial_count = 0;
+	stats->cached_bytes = room_bytes(a) - (stats->live_bytes - a->large_bytes - in_buffer);
+	stats->reserved_bytes = a->reserved_bytes;
+	stats->committed_bytes = a->taken_bytes;
+	stats->peak_bytes = peak_bytes(a);
+	stats->chunk_count = a->chunk_count + buffered;
+	stats->refills = a->refills;
+	stats->resets = a->resets;
 }
 
+/* Up to the chunk that the cursor is in; in the caller's buffer nothing was ever cached. */
 static inline void publish_arena(const tn_arena *a) {
 	tn_stats stats;
 	read_figures(a, &stats);
 	tn_position from = {0, 0};
-	if (a->current != NULL)
-		from = (tn_position){(size_t)a->current->begin, (size_t)(a->limit - a->current->begin)};
-	/* Up to the chunk that the cursor is in; in the caller's buffer nothing was ever cached. */
-	size_t here = a->current == NULL ? 0 : (size_t)(a->cursor - a->current->begin);
-	stats.live_bytes -= here;
-	if (a->current != &a->buffer)
-		stats.cached_bytes += here;
-	else
-		from.room |= 1;
-	tn_publish(a->node, &stats, from);
+	if (a->current != NULL) {
+		size_t here = (size_t)(a->cursor - a->current->begin);
+		bool in_buffer = a->current == &a->buffer;
+		from = (tn_position){
+			(size_t)a->current->begin, (size_t)(a->limit - a->current->begin) | in_buffer};
+		stats.live_bytes -= here;
+		stats.cached_bytes += in_buffer ? 0 : here;
+	}
+	tn_publish(a->node, &stats, TN_FIGURES_PLAIN, from);
 }
 
 static inline TN_RACY void look_at_arena(const void *object, tn_position from, tn_listed *listed) {
@@ -108,7 +109,14 @@ static inline bool verify_listed_arena(const void *a) {
 	return tn_arena_verify(a);
 }
 
-static const tn_node_kind arena_kind = {TN_KIND_ARENA, look_at_arena, end_listed_arena,
-	trim_listed_arena, read_listed_arena, verify_listed_arena};
+static const tn_node_kind arena_kind = {
+	.kind = TN_KIND_ARENA,
+	.figures = TN_FIGURES_PLAIN,
+	.look = look_at_arena,
+	.end = end_listed_arena,
+	.trim = trim_listed_arena,
+	.stats = read_listed_arena,
+	.verify = verify_listed_arena,
+};
 
 #endif

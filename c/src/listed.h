@@ -30,11 +30,11 @@
 #ifndef TN_NODE_FIGURES
 #define TN_NODE_FIGURES 18
 #endif
-enum { TN_NODE_NAME_WORDS = 32 / sizeof(size_t), TN_NODE_LOOKS = 100 };
+enum { TN_NODE_NAME_BYTES = 32, TN_NODE_LOOKS = 100 };
 enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
 
 typedef struct tn_node {
-	TN_ATOMIC(size_t) life;   /* odd while it is listed */
+	TN_ATOMIC(size_t) life;	  /* odd while it is listed */
 	TN_ATOMIC(size_t) number; /* of its allocator among those that were here; stays when that moves */
 	TN_ATOMIC(struct tn_node *) parent;
 	TN_ATOMIC(struct tn_node *) newest; /* of what is below it */
@@ -42,7 +42,7 @@ typedef struct tn_node {
 	TN_ATOMIC(size_t) place;			/* below its parent */
 	TN_ATOMIC(size_t) version;			/* of the figures: odd while they are written, 0 before */
 	TN_ATOMIC(size_t) figures[TN_NODE_FIGURES];
-	TN_ATOMIC(size_t) name[TN_NODE_NAME_WORDS];
+	TN_ATOMIC(char) name[TN_NODE_NAME_BYTES]; /* its owner reads it as a string */
 	TN_ATOMIC(const void *) kind;
 	TN_ATOMIC(void *) object;
 	TN_ATOMIC(size_t) since_ms;
@@ -89,10 +89,10 @@ static inline void tn_node_unlink(tn_node *n) {
 	tn_node_turn(n);
 }
 
-static inline void tn_node_write(tn_node *n, const size_t figures[TN_NODE_FIGURES]) {
+static inline void tn_node_write(tn_node *n, const size_t *figures, size_t count) {
 	size_t version = tn_get(&n->version, TN_RELAXED);
 	tn_set(&n->version, version + 1, TN_RELEASE);
-	for (size_t i = 0; i < TN_NODE_FIGURES; i++)
+	for (size_t i = 0; i < count; i++)
 		tn_set(&n->figures[i], figures[i], TN_RELEASE);
 	tn_set(&n->version, version + 2, TN_RELEASE);
 }
@@ -111,12 +111,12 @@ static inline bool tn_node_is(const tn_node *n, size_t life) {
 
 /* The figures as the owner published them; false when it has not, or (a snapshot is not worth waiting
  * for) writes them all the time. */
-static inline bool tn_node_read(const tn_node *n, size_t figures[TN_NODE_FIGURES]) {
+static inline bool tn_node_read(const tn_node *n, size_t *figures, size_t count) {
 	for (int looks = 0; looks < TN_NODE_LOOKS; looks++) {
 		size_t version = tn_get(&n->version, TN_ACQUIRE);
 		if (version == 0)
 			return false;
-		for (size_t i = 0; i < TN_NODE_FIGURES; i++)
+		for (size_t i = 0; i < count; i++)
 			figures[i] = tn_get(&n->figures[i], TN_ACQUIRE);
 		if (version % 2 == 0 && tn_get(&n->version, TN_RELAXED) == version)
 			return true;
@@ -138,7 +138,7 @@ static inline bool tn_node_meet(tn_node *n, const tn_node *parent, tn_step *step
  * gone, or when the list changes faster than it can be read. */
 static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, size_t place) {
 	const tn_step none = {NULL, 0, 0};
-	tn_step at;
+	tn_step at = none;
 	for (int looks = 0; looks < TN_NODE_LOOKS; looks++) {
 		tn_node *n = tn_get(&parent->newest, TN_ACQUIRE);
 		size_t last = SIZE_MAX;

@@ -14,11 +14,9 @@
 enum {
 	TRAIL = 64,		  /* levels that a walk finds back to from a node that has gone */
 	STABLE_STEP = 64, /* records that are made at a time */
-	FIGURE_BYTES = sizeof(tn_stats) - offsetof(tn_stats, live_bytes),
-	FIGURE_WORDS = FIGURE_BYTES / sizeof(size_t),
 };
-_Static_assert(FIGURE_WORDS + 2 <= TN_NODE_FIGURES, "a node has room for the figures");
-_Static_assert(TN_NODE_NAME_WORDS * sizeof(size_t) == TN_NAME_BYTES + 1, "and for the name");
+_Static_assert(2 + TN_FIGURES_ALL <= TN_NODE_FIGURES, "a node has room for the figures");
+_Static_assert(TN_NODE_NAME_BYTES == TN_NAME_BYTES + 1, "and for the name");
 
 tn_node tn_list_root = {.life = 1};
 
@@ -61,23 +59,33 @@ static bool make_records(tn_stable *store) {
 		return false;
 	bytes = tn_pages_reserved(bytes, TN_OS_PAGE);
 	memset(chunk, 0, bytes);
-	for (size_t i = 0; i < bytes / store->bytes; i++) {
-		node_in(store, chunk + i * store->bytes)->index = ++listing.last_index;
-		add_record(store, chunk + i * store->bytes);
+	/* Before those that were used. */
+	for (size_t i = bytes / store->bytes; i > 0; i--) {
+		char *record = chunk + (i - 1) * store->bytes;
+		tn_node *n = node_in(store, record);
+		n->index = ++listing.last_index;
+		n->newer = (tn_node *)(void *)store->oldest;
+		store->oldest = record;
+		store->youngest = store->youngest == NULL ? record : store->youngest;
 	}
+	store->count += bytes / store->bytes;
+	store->fresh += bytes / store->bytes;
 	return true;
 }
 
 size_t tn_stable_take(tn_stable *store, void **records, size_t count) {
 	size_t taken = 0;
 	tn_list_lock();
-	if (store->count > TN_STABLE_IDLE || make_records(store))
-		for (; taken < count && store->count > TN_STABLE_IDLE; taken++) {
+	/* Where there is no memory, one that was used just now will do. */
+	if (store->count > TN_STABLE_IDLE || store->fresh > 0 || make_records(store) || store->count > 0)
+		do {
 			char *record = store->oldest;
-			records[taken] = record;
+			records[taken++] = record;
 			store->oldest = (char *)node_in(store, record)->newer;
+			store->youngest = store->oldest == NULL ? NULL : store->youngest;
 			store->count--;
-		}
+			store->fresh -= store->fresh > 0;
+		} while (taken < count && (store->count > TN_STABLE_IDLE || store->fresh > 0));
 	tn_list_unlock();
 	return taken;
 }
@@ -109,17 +117,13 @@ void tn_list_prepare(void) {
 	tn_live_if_asked();
 }
 
-static void store_name(tn_node *n, const char name[TN_NAME_BYTES + 1]) {
-	size_t words[TN_NODE_NAME_WORDS];
-	memcpy(words, name, sizeof words);
-	for (size_t i = 0; i < TN_NODE_NAME_WORDS; i++)
-		tn_set(&n->name[i], words[i], TN_RELEASE);
-}
-
-void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object,
-	const char name[TN_NAME_BYTES + 1]) {
+void tn_list_node(
+	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name) {
+	size_t size = 0;
+	for (; size < TN_NAME_BYTES && name[size] != '\0'; size++)
+		tn_set(&n->name[size], name[size], TN_RELEASE);
+	tn_set(&n->name[size], '\0', TN_RELEASE);
 	tn_set(&n->number, tn_get(&n->number, TN_RELAXED) + 1, TN_RELEASE);
-	store_name(n, name);
 	tn_set(&n->kind, (const void *)kind, TN_RELEASE);
 	tn_set(&n->object, object, TN_RELEASE);
 	tn_set(&n->version, 0, TN_RELEASE);
@@ -148,10 +152,9 @@ bool tn_list_at(
 	if (n == NULL)
 		return false;
 	*node = n;
-	char text[TN_NAME_BYTES + 1] = {0};
-	tn_copy_name(text, name, tn_kind_name(kind->kind));
 	tn_list_lock();
-	tn_list_node(parent == NULL ? &tn_list_root : parent, n, kind, object, text);
+	tn_list_node(parent == NULL ? &tn_list_root : parent, n, kind, object,
+		name == NULL ? tn_kind_name(kind->kind) : name);
 	tn_list_unlock();
 	return true;
 }
@@ -166,28 +169,16 @@ void tn_unlist(tn_node *n) {
 	tn_list_unlock();
 }
 
-void tn_publish(tn_node *n, const tn_stats *stats, tn_position from) {
-	if (n == NULL)
-		return;
-	size_t figures[TN_NODE_FIGURES] = {0};
-	memcpy(figures, &stats->live_bytes, FIGURE_BYTES);
-	figures[TN_NODE_FIGURES - 2] = from.at;
-	figures[TN_NODE_FIGURES - 1] = from.room;
-	bool reset = tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets;
-	if (reset || (tn_get(&n->since_ms, TN_RELAXED) == 0 && stats->committed_bytes != 0)) {
-		tn_set(&n->since_ms, (size_t)tn_os_coarse_milliseconds(), TN_RELAXED);
-		tn_set(&n->seen_resets, (size_t)stats->resets, TN_RELAXED);
-	}
-	tn_node_write(n, figures);
+void tn_note_time(tn_node *n, uint64_t resets) {
+	tn_set(&n->since_ms, (size_t)tn_os_coarse_milliseconds(), TN_RELAXED);
+	tn_set(&n->seen_resets, (size_t)resets, TN_RELAXED);
 }
 
 /* ---- readers ---- */
 
 static void read_name(const tn_node *n, char name[TN_NAME_BYTES + 1]) {
-	size_t words[TN_NODE_NAME_WORDS];
-	for (size_t i = 0; i < TN_NODE_NAME_WORDS; i++)
-		words[i] = tn_get(&n->name[i], TN_ACQUIRE);
-	memcpy(name, words, sizeof words);
+	for (size_t i = 0; i < TN_NAME_BYTES; i++)
+		name[i] = tn_get(&n->name[i], TN_ACQUIRE);
 	name[TN_NAME_BYTES] = '\0';
 }
 
@@ -220,9 +211,9 @@ void tn_list_read(tn_node *n, tn_listed *listed) {
 	*listed = (tn_listed){.kind = kind->kind};
 	read_name(n, listed->stats.name);
 	tn_position from = {0, 0};
-	if (tn_node_read(n, figures)) {
-		memcpy(&listed->stats.live_bytes, figures, FIGURE_BYTES);
-		from = (tn_position){figures[TN_NODE_FIGURES - 2], figures[TN_NODE_FIGURES - 1]};
+	if (tn_node_read(n, figures, 2 + kind->figures)) {
+		memcpy(&listed->stats.live_bytes, figures + 2, kind->figures * sizeof(size_t));
+		from = (tn_position){figures[0], figures[1]};
 	}
 	kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
 	listed->age_ms = age_of(n, listed->stats.resets);

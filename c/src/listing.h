@@ -2,18 +2,29 @@
 #ifndef TENURE_LISTING_H
 #define TENURE_LISTING_H
 
+#include <string.h>
+
 #include <tenure/stats.h>
 
 #include "listed.h"
 
-/* What the published figures do not say of themselves: where the position was that the owner writes with
- * every call, and how far it can go before the owner publishes again. */
+/* What an owner publishes: where the position was that it writes with every call, how far that can go before
+ * it publishes again, and the figures without that part; `stats` in the order of tn_stats, as far as the
+ * kind has some. */
 typedef struct tn_position {
 	size_t at, room;
 } tn_position;
 
+#define TN_FIGURE_COUNT(end)                                                                           \
+	((offsetof(tn_stats, end) - offsetof(tn_stats, live_bytes)) / sizeof(size_t))
+enum {
+	TN_FIGURES_PLAIN = TN_FIGURE_COUNT(slot_bytes), /* up to resets */
+	TN_FIGURES_ALL = (sizeof(tn_stats) - offsetof(tn_stats, live_bytes)) / sizeof(size_t),
+};
+
 typedef struct tn_node_kind {
 	tn_kind kind;
+	size_t figures; /* that it has: TN_FIGURES_... */
 	/* Completes the published figures with what the owner writes with every call, which it reads while
 	 * the owner goes on: see TN_RACY. The object does not end meanwhile. */
 	void (*look)(const void *object, tn_position from, tn_listed *listed);
@@ -46,9 +57,26 @@ bool tn_list_at(
 /* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
 void tn_unlist(tn_node *n);
 
-/* Publishes an allocator's figures; the name is ignored. To be called by the owner, where it changes
- * chunks or magazines; NULL is a no-op. */
-void tn_publish(tn_node *n, const tn_stats *stats, tn_position from);
+/* The name that it is listed by, for its owner. */
+static inline const char *tn_listed_name(const tn_node *n) {
+	return (const char *)n->name;
+}
+
+/* Not for owners: notes that it has taken memory just now, or was reset. */
+void tn_note_time(tn_node *n, uint64_t resets);
+
+/* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the owner,
+ * where it changes chunks or magazines. */
+TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
+	size_t figures[2 + TN_FIGURES_ALL];
+	figures[0] = from.at;
+	figures[1] = from.room;
+	memcpy(figures + 2, &stats->live_bytes, count * sizeof figures[0]);
+	bool fresh = tn_get(&n->since_ms, TN_RELAXED) == 0 && stats->committed_bytes != 0;
+	if (fresh || tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets)
+		tn_note_time(n, stats->resets);
+	tn_node_write(n, figures, 2 + count);
+}
 
 /* What was asked of the owner since the last time, TN_WANT_TRIM and TN_WANT_COUNT (of partly used chunks,
  * which takes a walk); NULL: nothing. */
@@ -66,7 +94,7 @@ typedef struct tn_stable {
 	size_t bytes, node_offset;
 	/* Under the lock. */
 	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
-	size_t count;
+	size_t count, fresh;	 /* of them; the first ones, that were never used */
 } tn_stable;
 
 /* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
@@ -81,10 +109,9 @@ void tn_stable_give(tn_stable *store, void **records, size_t count);
 void tn_list_on_fork(void);
 void tn_list_prepare(void);
 
-/* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. The name is padded
- * with NUL. */
-void tn_list_node(tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object,
-	const char name[TN_NAME_BYTES + 1]);
+/* Lists and unlists a node that lies in the object; for the parent, see I3 in listed.h. */
+void tn_list_node(
+	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
 void tn_unlist_node(tn_node *n);
 
 /* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the

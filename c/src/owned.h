@@ -14,10 +14,12 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o);
 tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o);
 tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o);
 
-/* The arena that a scope is: in storage that was zero once, and since then opened and closed. Only the
- * sizes and the source of the options count; they are valid. `a->name` is the caller's to fill in. */
-bool tn_arena_options_valid(const tn_arena_options *o);
-void tn_arena_open(tn_arena *a, const char *kind, const tn_arena_options *o, tn_node *node);
+/* The arena that a scope is: in storage that was zero once, and since then opened and closed. The caller
+ * sets chunk_bytes and chunk_bytes_max; tn_arena_size does it from options, of which nothing else counts.
+ *
+ * fails    EINVAL */
+void tn_arena_open(tn_arena *a, const char *kind, const tn_source *source, tn_node *node);
+bool tn_arena_size(tn_arena *a, const tn_arena_options *o);
 /* As tn_arena_destroy, but that the storage stays. */
 void tn_arena_close(tn_arena *a);
 

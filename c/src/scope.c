@@ -24,8 +24,7 @@
 enum {
 	SCOPE_CHUNK_BYTES = 16 << 10,
 	SCOPE_CHUNK_BYTES_MAX = 1 << 20,
-	/* Records are taken from the store so many at a time; in debug each waits there as long as it can. */
-	TAKEN_RECORDS = TN_MODE == TN_MODE_DEBUG ? 1 : 16,
+	TAKEN_RECORDS = 16,
 	KEPT_RECORDS = 32,
 };
 
@@ -77,8 +76,9 @@ static TN_COLD scope *take_scope_slow(void) {
 		kept.state =
 			tn_os_on_thread_exit(TN_EXIT_SCOPES, give_records_back) ? RECORDS_OPEN : RECORDS_CLOSED;
 	void *records[TAKEN_RECORDS];
-	size_t count =
-		tn_stable_take(&scope_store, records, kept.state == RECORDS_OPEN ? TAKEN_RECORDS : 1);
+	/* In debug each waits in the store as long as it can. */
+	bool many = TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_OPEN;
+	size_t count = tn_stable_take(&scope_store, records, many ? TAKEN_RECORDS : 1);
 	if (count == 0)
 		return NULL;
 	for (size_t i = 1; i < count; i++)
@@ -163,10 +163,6 @@ static void read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
 
 static void write_ident(scope *s, const char *ident) {
 	size_t words[IDENT_WORDS] = {0};
-	if (ident == NULL || ident[0] == '\0') {
-		tn_set(&s->ident[0], 0, TN_RELEASE);
-		return;
-	}
 	char *text = (char *)words;
 	for (size_t i = 0; i < TN_IDENT_BYTES && ident[i] != '\0'; i++)
 		text[i] = ident[i];
@@ -182,7 +178,8 @@ static void look_at_scope(const void *object, tn_position from, tn_listed *liste
 		read_ident(s, listed->ident);
 }
 
-static const tn_node_kind scope_kind = {.kind = TN_KIND_SCOPE, .look = look_at_scope};
+static const tn_node_kind scope_kind = {
+	.kind = TN_KIND_SCOPE, .figures = TN_FIGURES_PLAIN, .look = look_at_scope};
 
 static const tn_node_kind *kind_of(const tn_node *n) {
 	return tn_get(&n->kind, TN_RELAXED);
@@ -223,13 +220,12 @@ static void unlink_scope(scope *s) {
 		s->parent->newest = s->older;
 }
 
-static void list_scope(scope *s, scope *parent) {
+static void list_scope(scope *s, scope *parent, const char *name) {
 	bool locked = is_locked(parent);
 	if (locked)
 		tn_list_lock();
 	link_scope(s, parent);
-	tn_list_node(
-		parent == NULL ? &tn_list_root : &parent->node, &s->node, &scope_kind, s, s->hot.arena.name);
+	tn_list_node(parent == NULL ? &tn_list_root : &parent->node, &s->node, &scope_kind, s, name);
 	if (locked)
 		tn_list_unlock();
 }
@@ -246,51 +242,56 @@ static void unlist_scope(scope *s) {
 
 /* ---- create ---- */
 
-static bool scope_options_valid(const scope *parent, const tn_scope_options *o) {
-	bool root_only = o->shared || o->source != NULL;
-	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
-	return (parent == NULL || !root_only) && source;
-}
-
-static void open_arena(scope *s, const tn_scope_options *o) {
-	tn_source source = {
-		s->origin == NULL ? tn_scope_pages_acquire : origin_acquire,
-		s->origin == NULL ? scope_pages_release : origin_release,
-		s,
-	};
-	tn_arena_options sizes = {
-		.chunk_bytes = o->chunk_bytes == 0 ? SCOPE_CHUNK_BYTES : o->chunk_bytes,
-		.chunk_bytes_max = o->chunk_bytes_max == 0 ? SCOPE_CHUNK_BYTES_MAX : o->chunk_bytes_max,
-		.source = &source,
-	};
-	tn_arena_open(&s->hot.arena, "scope", &sizes, &s->node);
-}
-
-static scope *make_scope(scope *parent, const char *name, const tn_scope_options *o) {
-	if (!scope_options_valid(parent, o))
-		return errno = EINVAL, NULL;
-	scope *s = take_scope();
-	if (s == NULL)
-		return NULL;
-	s->shared = o->shared;
+static void open_scope(scope *s, const scope *parent) {
+	s->shared = false;
 	s->limited = parent == NULL ? NULL : parent->limited;
 	s->origin = parent == NULL ? NULL : parent->origin;
+	s->hot.arena.chunk_bytes = SCOPE_CHUNK_BYTES;
+	s->hot.arena.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
+	tn_set(&s->ident[0], 0, TN_RELEASE);
+}
+
+static bool apply_options(scope *s, const scope *parent, const tn_scope_options *o) {
+	bool root_only = o->shared || o->source != NULL;
+	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
+	if ((parent != NULL && root_only) || !source)
+		return errno = EINVAL, false;
+	s->shared = o->shared;
 	if (o->source != NULL) {
 		s->origin_of_root = *o->source;
 		s->origin = &s->origin_of_root;
 	}
-	open_arena(s, o);
-	write_ident(s, o->ident);
-	memset(s->hot.arena.name, 0, sizeof s->hot.arena.name);
-	tn_copy_name(s->hot.arena.name, name, "scope");
+	if (o->ident != NULL)
+		write_ident(s, o->ident);
+	tn_arena_options sizes = {
+		.chunk_bytes = o->chunk_bytes == 0 ? SCOPE_CHUNK_BYTES : o->chunk_bytes,
+		.chunk_bytes_max = o->chunk_bytes_max == 0 ? SCOPE_CHUNK_BYTES_MAX : o->chunk_bytes_max,
+	};
+	/* The default bound of growth is no bound for what is asked for. */
+	if (o->chunk_bytes_max == 0 && o->chunk_bytes > SCOPE_CHUNK_BYTES_MAX)
+		sizes.chunk_bytes_max = o->chunk_bytes;
+	return tn_arena_size(&s->hot.arena, &sizes);
+}
+
+static scope *make_scope(scope *parent, const char *name, const tn_scope_options *o) {
+	scope *s = take_scope();
+	if (s == NULL)
+		return NULL;
+	open_scope(s, parent);
+	if (o != NULL && !apply_options(s, parent, o)) {
+		put_scope(s);
+		return NULL;
+	}
+	bool paged = s->origin == NULL;
+	tn_source source = {paged ? tn_scope_pages_acquire : origin_acquire,
+		paged ? scope_pages_release : origin_release, s};
+	tn_arena_open(&s->hot.arena, "scope", &source, &s->node);
 	s->state = SCOPE_ALIVE;
-	list_scope(s, parent);
+	list_scope(s, parent, name == NULL ? "scope" : name);
 	return s;
 }
 
 tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_options *options) {
-	static const tn_scope_options defaults;
-	const tn_scope_options *o = options == NULL ? &defaults : options;
 	scope *above = NULL;
 	if (parent == NULL)
 		tn_list_prepare();
@@ -298,7 +299,7 @@ tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_opt
 		above = scope_enter(parent, "create");
 	scope *s = NULL;
 	if (above == NULL || above->state == SCOPE_ALIVE)
-		s = make_scope(above, name, o);
+		s = make_scope(above, name, options);
 	else
 		errno = EINVAL;
 	if (above != NULL)

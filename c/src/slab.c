@@ -794,9 +794,6 @@ bool tn_slab_verify(const tn_slab *hot) {
 
 /* ---- create and destroy ---- */
 
-static const tn_node_kind slab_kind = {TN_KIND_SLAB, look_at_slab, end_listed_slab, trim_listed_slab,
-	read_listed_slab, verify_listed_slab};
-
 /* Everything but its listing. */
 static slab *make_slab(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
 	align = align == 0 ? 16 : align;

@@ -34,7 +34,7 @@ static inline void publish_slab(const slab *s) {
 	tn_stats stats;
 	read_slab(s, in_use(s) + fill_of_loaded(s), &stats);
 	stats.peak_bytes = s->peak * s->slot_size;
-	tn_publish(s->node, &stats, (tn_position){loaded(s), s->hot.magazine_mask});
+	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){loaded(s), s->hot.magazine_mask});
 }
 
 static inline TN_RACY void look_at_slab(const void *object, tn_position from, tn_listed *listed) {
@@ -67,5 +67,15 @@ static inline void read_listed_slab(const void *s, tn_stats *stats) {
 static inline bool verify_listed_slab(const void *s) {
 	return tn_slab_verify(&((const slab *)s)->hot);
 }
+
+static const tn_node_kind slab_kind = {
+	.kind = TN_KIND_SLAB,
+	.figures = TN_FIGURES_ALL,
+	.look = look_at_slab,
+	.end = end_listed_slab,
+	.trim = trim_listed_slab,
+	.stats = read_listed_slab,
+	.verify = verify_listed_slab,
+};
 
 #endif

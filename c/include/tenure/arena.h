@@ -79,8 +79,8 @@ typedef struct tn_arena {
 	uint32_t state;
 	bool fixed;
 	const char *kind;     /* what panics call it */
+	const char *name;     /* as it is listed, or the kind */
 	struct tn_node *node; /* where it is listed, or NULL */
-	char name[TN_NAME_BYTES + 1];
 	tn_arena_chunk buffer;
 } tn_arena;
 
