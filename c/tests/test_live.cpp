@@ -1,0 +1,752 @@
+// The live view from both sides: what a process shows, who may look, and what no reader can do to it.
+#include "process.h"
+#include "program.h"
+
+#include <tenure/tenure.h>
+
+extern "C" {
+#include "live_format.h"
+#include "observer.h"
+#include "os.h"
+#include "reader.h"
+}
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr uid_t nobody = 65534;
+
+void pause_ms(long ms) {
+	const timespec pause = {ms / 1000, ms % 1000 * 1000000};
+	nanosleep(&pause, nullptr);
+}
+
+// A view that is closed again.
+struct reader {
+	view v = {};
+	explicit reader(pid_t pid) : opened(view_open(&v, pid)) {
+	}
+	~reader() {
+		view_close(&v);
+	}
+	reader(const reader &) = delete;
+	reader &operator=(const reader &) = delete;
+	bool read() {
+		return opened && view_read(&v);
+	}
+	// Until a snapshot that began after now.
+	bool read_newer() {
+		if (!read())
+			return false;
+		for (uint64_t first = v.sequence; v.sequence < first + 2;)
+			if (pause_ms(5), !read())
+				return false;
+		return true;
+	}
+	const tn_live_row *find(const char *name) const {
+		for (size_t i = 0; i < v.state.row_count; i++)
+			if (std::strcmp(v.rows[i].name, name) == 0)
+				return &v.rows[i];
+		return nullptr;
+	}
+	std::string message() const {
+		return v.message;
+	}
+	bool opened;
+};
+
+std::string path_of_own_view() {
+	std::string found;
+	DIR *files = opendir("/proc/self/fd");
+	while (const dirent *entry = readdir(files)) {
+		char link[64] = "";
+		std::string path = std::string("/proc/self/fd/") + entry->d_name;
+		if (readlink(path.c_str(), link, sizeof link - 1) > 0 &&
+			std::strstr(link, "/memfd:tenure-live") != nullptr)
+			found = path;
+	}
+	closedir(files);
+	return found;
+}
+
+size_t threads() {
+	size_t count = 0;
+	DIR *tasks = opendir("/proc/self/task");
+	while (const dirent *entry = readdir(tasks))
+		count += entry->d_name[0] != '.';
+	closedir(tasks);
+	return count;
+}
+
+struct shown {
+	shown() {
+		EXPECT_TRUE(tn_live_start());
+	}
+	~shown() {
+		tn_live_stop();
+	}
+	shown(const shown &) = delete;
+	shown &operator=(const shown &) = delete;
+};
+
+struct named_arena {
+	explicit named_arena(const char *name) {
+		tn_arena_options options = {};
+		options.name = name;
+		a = tn_arena_create(&options);
+		EXPECT_NE(a, nullptr);
+	}
+	~named_arena() {
+		tn_arena_destroy(a);
+	}
+	named_arena(const named_arena &) = delete;
+	named_arena &operator=(const named_arena &) = delete;
+	tn_arena *a = nullptr;
+};
+
+TEST(live, shows_what_a_snapshot_finds) {
+	shown on;
+	named_arena one("one"), other("other");
+	for (int i = 0; i < 100; i++)
+		ASSERT_NE(tn_arena_alloc(one.a, 1000, 16), nullptr);
+	reader r(getpid());
+	ASSERT_TRUE(r.read_newer()) << r.message();
+	EXPECT_EQ(r.v.header.mode, static_cast<uint64_t>(TN_MODE));
+	EXPECT_EQ(r.v.state.left_out_count, 0u);
+	struct comparison {
+		const reader *r;
+		size_t row;
+	} c = {&r, 0};
+	size_t visited = tn_stats_snapshot(
+		[](const tn_listed *listed, void *ctx) {
+			auto *c = static_cast<comparison *>(ctx);
+			const tn_live_row &row = c->r->v.rows[c->row++];
+			const tn_stats &s = listed->stats;
+			EXPECT_STREQ(row.name, s.name);
+			EXPECT_EQ(row.kind, static_cast<uint32_t>(listed->kind));
+			EXPECT_EQ(row.id, listed->id);
+			EXPECT_EQ(row.parent_id, listed->parent_id);
+			EXPECT_EQ(row.depth, listed->depth);
+			EXPECT_EQ(row.live_bytes, s.live_bytes);
+			EXPECT_EQ(row.cached_bytes, s.cached_bytes);
+			EXPECT_EQ(row.reserved_bytes, s.reserved_bytes);
+			EXPECT_EQ(row.committed_bytes, s.committed_bytes);
+			EXPECT_EQ(row.peak_bytes, s.peak_bytes);
+			EXPECT_EQ(row.chunk_count, s.chunk_count);
+			EXPECT_EQ(row.refills, s.refills);
+			return true;
+		},
+		&c);
+	EXPECT_EQ(visited, r.v.state.row_count);
+	ASSERT_NE(r.find("one"), nullptr);
+	EXPECT_GE(r.find("one")->live_bytes, 100000u);
+}
+
+TEST(live, rows_that_do_not_fit_are_counted) {
+	constexpr size_t count = TN_LIVE_ROWS + 100;
+	std::vector<std::unique_ptr<named_arena>> arenas;
+	for (size_t i = 0; i < count; i++)
+		arenas.push_back(std::make_unique<named_arena>(std::to_string(i).c_str()));
+	shown on;
+	reader r(getpid());
+	ASSERT_TRUE(r.read()) << r.message();
+	EXPECT_EQ(r.v.state.row_count, size_t{TN_LIVE_ROWS});
+	EXPECT_EQ(r.v.state.row_count + r.v.state.left_out_count, count + 1);
+	arenas.clear();
+	ASSERT_TRUE(r.read_newer()) << r.message();
+	EXPECT_EQ(r.v.state.row_count, 1u);
+	EXPECT_EQ(r.v.state.left_out_count, 0u);
+}
+
+TEST(live, nobody_else_can_write) {
+	shown on;
+	std::string path = path_of_own_view();
+	ASSERT_NE(path, "");
+	int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+	ASSERT_GE(file, 0);
+	errno = 0;
+	EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
+	EXPECT_EQ(errno, EPERM);
+	for (off_t size : {off_t{0}, off_t{4096}, static_cast<off_t>(2 * sizeof(tn_live_file))}) {
+		errno = 0;
+		EXPECT_EQ(ftruncate(file, size), -1);
+		EXPECT_EQ(errno, EPERM);
+	}
+	errno = 0;
+	EXPECT_EQ(pwrite(file, "x", 1, 0), -1);
+	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	void *p = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+	ASSERT_NE(p, MAP_FAILED);
+	EXPECT_EQ(mprotect(p, 4096, PROT_READ | PROT_WRITE), -1);
+	munmap(p, 4096);
+	close(file);
+}
+
+// All of it is there from the start.
+TEST(live, has_its_memory) {
+	shown on;
+	struct stat is;
+	ASSERT_EQ(stat(path_of_own_view().c_str(), &is), 0);
+	EXPECT_EQ(is.st_size, static_cast<off_t>(sizeof(tn_live_file)));
+	EXPECT_GE(is.st_blocks * 512, is.st_size);
+}
+
+TEST(live, starts_and_stops) {
+	size_t before = threads();
+	for (int i = 0; i < 20; i++) {
+		EXPECT_TRUE(tn_live_start());
+		EXPECT_TRUE(tn_live_start());
+		EXPECT_TRUE(reader(getpid()).read());
+		EXPECT_EQ(threads(), before + 1);
+		tn_live_stop();
+		tn_live_stop();
+		EXPECT_EQ(path_of_own_view(), "");
+		EXPECT_EQ(reader(getpid()).message(),
+			"process " + std::to_string(getpid()) +
+				" has no live view: start it with TENURE_LIVE=1 or call tn_live_start()");
+		for (int tries = 0; threads() != before && tries < 1000; tries++)
+			pause_ms(1);
+		EXPECT_EQ(threads(), before);
+	}
+}
+
+TEST(live, a_reader_follows_a_view_that_is_replaced) {
+	auto on = std::make_unique<shown>();
+	reader r(getpid());
+	ASSERT_TRUE(r.read());
+	on.reset();
+	EXPECT_FALSE(r.read());
+	EXPECT_EQ(r.message(), "process " + std::to_string(getpid()) + " has ended its live view");
+	on = std::make_unique<shown>();
+	reader other(getpid());
+	ASSERT_TRUE(other.read());
+	on.reset();
+	on = std::make_unique<shown>();
+	EXPECT_TRUE(other.read()) << other.message();
+}
+
+// As a program does that goes into the background.
+TEST(live, closing_all_files_ends_nothing) {
+	shown on;
+	int number = std::atoi(path_of_own_view().c_str() + std::strlen("/proc/self/fd/"));
+	close(number);
+	int strange = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	EXPECT_EQ(strange, number);
+	for (int tries = 0; path_of_own_view().empty() && tries < 1000; tries++)
+		pause_ms(1);
+	EXPECT_TRUE(reader(getpid()).read());
+	tn_live_stop();
+	EXPECT_EQ(fcntl(strange, F_GETFD), FD_CLOEXEC) << "the file of somebody else was closed";
+	close(strange);
+}
+
+TEST(live, malloc_says_something) {
+	shown on;
+	reader r(getpid());
+	ASSERT_TRUE(r.read_newer());
+	EXPECT_GT(r.v.state.resident_bytes, 0u);
+	if (sanitized) {
+		EXPECT_STREQ(r.v.state.malloc_name, "");
+		return;
+	}
+	EXPECT_STREQ(r.v.state.malloc_name, "glibc");
+	EXPECT_GT(r.v.state.malloc_allocated_bytes, 0u);
+	EXPECT_GE(r.v.state.malloc_held_bytes, r.v.state.malloc_allocated_bytes);
+}
+
+// ---- who may look ----
+
+// A child that shows a view, as user `uid`, until it is killed.
+struct target {
+	explicit target(uid_t uid = geteuid(), bool dumpable = true) {
+		int ready[2];
+		EXPECT_EQ(pipe(ready), 0);
+		pid = fork();
+		if (pid == 0) {
+			bool right = setuid(uid) == 0 && prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0) == 0;
+			right = right && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && tn_live_start();
+			char done = right ? 'y' : 'n';
+			(void)!write(ready[1], &done, 1);
+			for (;;)
+				pause();
+		}
+		close(ready[1]);
+		char done = 'n';
+		EXPECT_EQ(read(ready[0], &done, 1), 1);
+		EXPECT_EQ(done, 'y');
+		close(ready[0]);
+	}
+	~target() {
+		end();
+	}
+	target(const target &) = delete;
+	target &operator=(const target &) = delete;
+	void end() {
+		if (pid > 0) {
+			kill(pid, SIGKILL);
+			waitpid(pid, nullptr, 0);
+		}
+		pid = 0;
+	}
+	pid_t pid = 0;
+};
+
+// What a reader of user `uid` finds: "" or a message.
+std::string look_as(uid_t uid, pid_t pid) {
+	int answer[2];
+	EXPECT_EQ(pipe(answer), 0);
+	EXPECT_TRUE(exited_with(in_child(
+								[&] {
+									if (setuid(uid) != 0)
+										return 1;
+									reader r(pid);
+									std::string text = r.read() ? "" : r.message();
+									return write(answer[1], text.data(), text.size()) < 0 ? 1 : 0;
+								},
+								20),
+		0));
+	close(answer[1]);
+	char text[512];
+	ssize_t size = read(answer[0], text, sizeof text);
+	close(answer[0]);
+	return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+TEST(live, the_same_user_may_look) {
+	target t;
+	EXPECT_EQ(look_as(geteuid(), t.pid), "");
+	if (geteuid() == 0) {
+		target other(nobody);
+		EXPECT_EQ(look_as(nobody, other.pid), "");
+		EXPECT_EQ(look_as(0, other.pid), "");
+	}
+}
+
+TEST(live, another_user_may_not) {
+	if (geteuid() != 0)
+		GTEST_SKIP() << "only root can be another user";
+	target t;
+	EXPECT_EQ(
+		look_as(nobody, t.pid), "process " + std::to_string(t.pid) +
+									" belongs to another user (uid 0): run tenure-top as that user");
+}
+
+TEST(live, nobody_looks_into_what_is_not_dumpable) {
+	uid_t user = geteuid() == 0 ? nobody : geteuid();
+	target t(user, false);
+	EXPECT_EQ(
+		look_as(user, t.pid), "process " + std::to_string(t.pid) +
+								  " lets nobody look into it (it is not dumpable, or has more rights)");
+}
+
+TEST(live, a_process_that_ends_or_is_not_there) {
+	target t;
+	pid_t pid = t.pid;
+	reader r(pid);
+	ASSERT_TRUE(r.read()) << r.message();
+	kill(pid, SIGKILL);
+	pause_ms(20);
+	EXPECT_FALSE(r.read());
+	EXPECT_TRUE(r.v.ended);
+	EXPECT_EQ(r.message(), "process " + std::to_string(pid) + " has ended") << "while it is a zombie";
+	EXPECT_EQ(reader(pid).message(), "process " + std::to_string(pid) + " has ended");
+	t.end();
+	EXPECT_FALSE(r.read());
+	EXPECT_EQ(r.message(), "process " + std::to_string(pid) + " has ended");
+	EXPECT_EQ(reader(pid).message(), "there is no process " + std::to_string(pid));
+}
+
+// ---- forks ----
+
+std::vector<char> content_of_own_view() {
+	std::vector<char> bytes(sizeof(tn_live_file));
+	int file = open(path_of_own_view().c_str(), O_RDONLY | O_CLOEXEC);
+	EXPECT_EQ(pread(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+	close(file);
+	return bytes;
+}
+
+TEST(live, a_child_has_no_part_in_it) {
+	shown on;
+	named_arena a("parent");
+	reader r(getpid());
+	ASSERT_TRUE(r.read_newer());
+	ASSERT_TRUE(tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr)) << "nobody writes any more";
+	std::vector<char> before = content_of_own_view();
+	EXPECT_TRUE(exited_with(in_child(
+								[] {
+									if (path_of_own_view() != "" || threads() != 1)
+										return 1;
+									named_arena b("child");
+									if (tn_arena_alloc(b.a, 100000, 16) == nullptr || !tn_live_start())
+										return 2;
+									reader own(getpid());
+									return own.read_newer() && own.find("child") != nullptr ? 0 : 3;
+								},
+								20),
+		0));
+	pid_t child = fork();
+	if (child == 0) {
+		tn_live_start();
+		for (;;)
+			named_arena b("busy child");
+	}
+	pause_ms(50);
+	kill(child, SIGKILL);
+	waitpid(child, nullptr, 0);
+	EXPECT_EQ(before, content_of_own_view());
+}
+
+// Without what Tenure does around a fork, the child still has its parent's file.
+TEST(live, a_child_that_shows_its_parents_file_has_no_view) {
+	shown on;
+	pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+	if (child == 0)
+		for (;;)
+			pause();
+	reader r(child);
+	EXPECT_FALSE(r.opened);
+	EXPECT_NE(r.message().find("has no live view"), std::string::npos) << r.message();
+	kill(child, SIGKILL);
+	waitpid(child, nullptr, 0);
+}
+
+TEST(live, the_environment_asks_for_it_again_in_a_child) {
+	for (const char *value : {"1", "0", "", "yes"}) {
+		int status = in_child(
+			[&] {
+				setenv("TENURE_LIVE", value, 1);
+				// A child of its own: what the environment says is asked once in a process.
+				return exited_with(in_child(
+									   [] {
+										   named_arena a("asked");
+										   return reader(getpid()).read() ? 0 : 1;
+									   },
+									   20),
+						   std::strcmp(value, "1") == 0 ? 0 : 1)
+						   ? 0
+						   : 1;
+			},
+			20);
+		EXPECT_TRUE(exited_with(status, 0)) << "TENURE_LIVE=" << value;
+	}
+}
+
+// ---- readers that are in the way, and writers that are fast ----
+
+TEST(live, readers_that_die_are_not_noticed) {
+	shown on;
+	named_arena a("target");
+	pid_t parent = getpid();
+	dice d(program_seed());
+	const int rounds = sanitized ? 50 : 1000;
+	for (int i = 0; i < rounds; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			reader r(parent);
+			while (r.read())
+				continue;
+			_exit(1);
+		}
+		const timespec pause = {0, static_cast<long>(d.below(1500000))};
+		nanosleep(&pause, nullptr);
+		kill(child, SIGKILL);
+		int status = 0;
+		ASSERT_EQ(waitpid(child, &status, 0), child);
+		ASSERT_TRUE(WIFSIGNALED(status)) << "the reader found nothing to read";
+	}
+	reader r(parent);
+	EXPECT_TRUE(r.read_newer()) << r.message();
+	EXPECT_NE(r.find("target"), nullptr);
+}
+
+// Every word of a snapshot says which one it is.
+tn_live_row row_of_snapshot(uint64_t number) {
+	tn_live_row row;
+	uint64_t words[sizeof row / sizeof number];
+	for (uint64_t &word : words)
+		word = number;
+	std::memcpy(&row, words, sizeof row);
+	return row;
+}
+
+tn_live_header sound_header() {
+	tn_live_header h = {};
+	std::memcpy(h.magic, TN_LIVE_MAGIC, sizeof h.magic);
+	h.version = TN_LIVE_VERSION;
+	h.header_bytes = offsetof(tn_live_file, rows);
+	h.row_bytes = sizeof(tn_live_row);
+	h.row_max = TN_LIVE_ROWS;
+	h.process = static_cast<uint64_t>(getpid());
+	return h;
+}
+
+void write_snapshot(tn_live_file *file, uint64_t number, size_t rows) {
+	tn_live_state state = {};
+	state.taken_ms = number;
+	state.row_count = rows;
+	tn_live_row row = row_of_snapshot(number);
+	tn_live_begin(file);
+	for (size_t i = 0; i < rows; i++)
+		tn_live_store(&file->rows[i], &row, sizeof row);
+	tn_live_store(&file->state, &state, sizeof state);
+	tn_live_end(file);
+}
+
+// Writes snapshot after snapshot, with just enough time between them for a reader to get one now and
+// then.
+[[noreturn]] void write_without_end() {
+	tn_os_shown shown;
+	if (!tn_os_show(&shown, TN_LIVE_NAME, sizeof(tn_live_file)))
+		_exit(1);
+	auto *file = static_cast<tn_live_file *>(shown.p);
+	file->header = sound_header();
+	dice d(program_seed());
+	for (uint64_t number = 1;; number++) {
+		write_snapshot(file, number, 20);
+		for (volatile size_t i = d.below(8000); i > 0; i = i - 1)
+			continue;
+	}
+}
+
+TEST(live, no_snapshot_is_torn) {
+	pid_t child = fork();
+	if (child == 0)
+		write_without_end();
+	reader r(child);
+	for (int tries = 0; !r.opened && tries < 1000; tries++) {
+		pause_ms(1);
+		view_close(&r.v);
+		r.opened = view_open(&r.v, child);
+	}
+	const int reads = sanitized ? 1000 : 10000;
+	uint64_t last = 0;
+	size_t newer = 0;
+	for (int i = 0; i < reads; i++) {
+		ASSERT_TRUE(r.read()) << r.message();
+		ASSERT_EQ(r.v.state.row_count, 20u);
+		ASSERT_GE(r.v.state.taken_ms, last);
+		newer += r.v.state.taken_ms > last;
+		last = r.v.state.taken_ms;
+		ASSERT_EQ(last, r.v.sequence);
+		for (size_t k = 0; k < 20; k++) {
+			// Reading puts an end to texts.
+			tn_live_row expected = row_of_snapshot(last);
+			expected.name[sizeof expected.name - 1] = '\0';
+			expected.ident[sizeof expected.ident - 1] = '\0';
+			ASSERT_EQ(std::memcmp(&r.v.rows[k], &expected, sizeof expected), 0) << "torn";
+		}
+	}
+	EXPECT_GT(newer, static_cast<size_t>(reads) / 4);
+	kill(child, SIGKILL);
+	waitpid(child, nullptr, 0);
+}
+
+// ---- files that are no views ----
+
+// One of this process, with what a test puts into it.
+struct forged {
+	explicit forged(size_t size = sizeof(tn_live_file)) {
+		file = memfd_create(TN_LIVE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		EXPECT_EQ(ftruncate(file, static_cast<off_t>(size)), 0);
+		auto *p = mmap(nullptr, sizeof(tn_live_file), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		shown = static_cast<tn_live_file *>(p);
+		if (size >= sizeof(tn_live_header))
+			shown->header = sound_header();
+	}
+	~forged() {
+		munmap(shown, sizeof(tn_live_file));
+		close(file);
+	}
+	forged(const forged &) = delete;
+	forged &operator=(const forged &) = delete;
+	// "" when it can be read, or why not, without the words before it.
+	std::string verdict(int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) const {
+		EXPECT_EQ(fcntl(file, F_ADD_SEALS, seals), 0);
+		reader r(getpid());
+		if (r.read())
+			return "";
+		std::string text = r.message();
+		size_t colon = text.find(": ");
+		return colon == text.npos ? text : text.substr(colon + 2);
+	}
+	int file;
+	tn_live_file *shown;
+};
+
+TEST(live, a_forged_view_is_refused) {
+	std::string process = "process " + std::to_string(getpid());
+	{
+		forged f;
+		write_snapshot(f.shown, 1, 3);
+		EXPECT_EQ(f.verdict(), "");
+	}
+	EXPECT_EQ(forged(0).verdict(), "it is too short");
+	EXPECT_EQ(forged(sizeof(tn_live_header)).verdict(), "sizes that do not fit");
+	EXPECT_EQ(forged(sizeof(tn_live_file) - 1).verdict(), "sizes that do not fit");
+	EXPECT_EQ(forged().verdict(F_SEAL_GROW), "it is not sealed");
+	EXPECT_EQ(forged().verdict(F_SEAL_SHRINK | F_SEAL_GROW), "it is not sealed");
+	EXPECT_EQ(forged().verdict(), process + " has not written a snapshot yet");
+	struct {
+		std::function<void(tn_live_file *)> change;
+		std::string verdict;
+	} forgeries[] = {
+		{[](tn_live_file *f) { f->header.magic[0]++; }, "no magic number"},
+		{[](tn_live_file *f) { f->header.version++; },
+			"the live view of " + process + " has version 2, and this tenure-top reads version 1"},
+		{[](tn_live_file *f) { f->header.row_bytes = 0; }, "sizes that do not fit"},
+		{[](tn_live_file *f) { f->header.row_max++; }, "sizes that do not fit"},
+		{[](tn_live_file *f) { f->header.header_bytes += 8; }, "sizes that do not fit"},
+		{[](tn_live_file *f) { f->header.process++; },
+			"start it with TENURE_LIVE=1 or call tn_live_start()"},
+		{[](tn_live_file *f) {
+			 write_snapshot(f, 1, 0);
+			 f->state.row_count = TN_LIVE_ROWS + 1;
+		 },
+			"its counts are out of range"},
+		{[](tn_live_file *f) {
+			 write_snapshot(f, 1, 0);
+			 f->state.row_count = UINT64_MAX;
+		 },
+			"its counts are out of range"},
+		{[](tn_live_file *f) { f->sequence = 7; }, process + " is stopped in the middle of a snapshot"},
+	};
+	for (const auto &forgery : forgeries) {
+		forged f;
+		forgery.change(f.shown);
+		EXPECT_EQ(f.verdict(), forgery.verdict);
+	}
+}
+
+// ---- the observer ----
+
+std::atomic<size_t> calls[2];
+std::atomic<bool> inside;
+
+template <size_t Which> void count_call() {
+	calls[Which]++;
+}
+
+void call_slowly() {
+	inside = true;
+	pause_ms(20);
+	inside = false;
+}
+
+bool end_watch() {
+	return tn_observer_set(TN_OBSERVED_WATCH, 0, nullptr);
+}
+
+template <typename F> bool soon(F condition) {
+	for (int tries = 0; !condition() && tries < 5000; tries++)
+		pause_ms(1);
+	return condition();
+}
+
+TEST(observer, calls_each_work_at_its_own_time) {
+	calls[0] = calls[1] = 0;
+	size_t before = threads();
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_LIVE, 1, count_call<0>));
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 3600000, count_call<1>));
+	EXPECT_EQ(threads(), before + 1);
+	EXPECT_TRUE(soon([] { return calls[0] > 20 && calls[1] == 1; }));
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr));
+	size_t at_the_end = calls[0];
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, count_call<1>)) << "it wakes up for this";
+	EXPECT_TRUE(soon([] { return calls[1] > 20; }));
+	EXPECT_EQ(calls[0], at_the_end);
+	EXPECT_TRUE(end_watch());
+	EXPECT_TRUE(soon([&] { return threads() == before; }));
+}
+
+TEST(observer, a_work_that_is_ended_is_not_under_way) {
+	for (int i = 0; i < 30; i++) {
+		inside = false;
+		EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, call_slowly));
+		EXPECT_TRUE(soon([] { return inside.load(); }));
+		EXPECT_TRUE(i % 2 == 0 ? end_watch() : tn_observer_set(TN_OBSERVED_WATCH, 1, count_call<1>));
+		EXPECT_FALSE(inside);
+		EXPECT_TRUE(end_watch());
+	}
+}
+
+TEST(observer, a_work_may_end_itself_and_begin_another) {
+	calls[0] = calls[1] = 0;
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, [] {
+		calls[0]++;
+		EXPECT_TRUE(tn_observer_set(TN_OBSERVED_LIVE, 1, count_call<1>));
+		EXPECT_TRUE(end_watch());
+	}));
+	EXPECT_TRUE(soon([] { return calls[1] > 3; }));
+	EXPECT_EQ(calls[0], 1u);
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr));
+}
+
+TEST(observer, takes_no_signals) {
+	static std::atomic<int> blocked;
+	blocked = 0;
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, [] {
+		sigset_t set;
+		pthread_sigmask(SIG_SETMASK, nullptr, &set);
+		blocked = sigismember(&set, SIGTERM) && sigismember(&set, SIGUSR1) ? 1 : -1;
+	}));
+	EXPECT_TRUE(soon([] { return blocked != 0; }));
+	EXPECT_TRUE(end_watch());
+	EXPECT_EQ(blocked, 1);
+}
+
+// A work that forks leaves the child with the observer as its only thread, and no work.
+TEST(observer, a_work_may_fork) {
+	static std::atomic<int> status;
+	static std::atomic<bool> forked;
+	forked = false;
+	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, [] {
+		if (forked)
+			return;
+		pid_t child = fork();
+		if (child == 0) {
+			calls[0] = 0;
+			bool done = tn_observer_set(TN_OBSERVED_LIVE, 1, count_call<0>) &&
+						soon([] { return calls[0] > 3; }) &&
+						tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr);
+			_exit(done ? 0 : 1);
+		}
+		status = wait_for(child, 20);
+		forked = true;
+	}));
+	EXPECT_TRUE(soon([] { return forked.load(); }));
+	EXPECT_TRUE(end_watch());
+	EXPECT_TRUE(exited_with(status, 0));
+}
+
+TEST(observer, many_threads_set_it) {
+	std::vector<std::thread> setters;
+	for (size_t i = 0; i < 4; i++)
+		setters.emplace_back([i] {
+			auto which = i % 2 == 0 ? TN_OBSERVED_LIVE : TN_OBSERVED_WATCH;
+			for (int k = 0; k < 300; k++) {
+				EXPECT_TRUE(tn_observer_set(which, 1, i % 2 == 0 ? count_call<0> : count_call<1>));
+				EXPECT_TRUE(tn_observer_set(which, 0, nullptr));
+			}
+		});
+	for (std::thread &t : setters)
+		t.join();
+	EXPECT_TRUE(soon([] { return threads() == 1 || sanitized; }));
+}
+
+}
