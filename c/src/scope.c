@@ -90,14 +90,15 @@ static inline scope *take_scope(void) {
 	return kept.count > 0 ? kept.records[--kept.count] : take_scope_slow();
 }
 
+/* The thread keeps as many as it can, or none. */
 static TN_COLD void put_scope_slow(scope *s) {
-	size_t count = kept.state == RECORDS_OPEN ? KEPT_RECORDS / 2 : 0;
-	tn_stable_give(&scope_store, kept.records + kept.count - count, count);
-	kept.count -= count;
-	if (count > 0 && TN_MODE != TN_MODE_DEBUG)
-		kept.records[kept.count++] = s;
-	else
+	if (kept.count < KEPT_RECORDS) {
 		tn_stable_give(&scope_store, (void *[]){s}, 1);
+		return;
+	}
+	kept.count -= TAKEN_RECORDS;
+	tn_stable_give(&scope_store, kept.records + kept.count, TAKEN_RECORDS);
+	kept.records[kept.count++] = s;
 }
 
 static inline void put_scope(scope *s) {
