@@ -30,13 +30,17 @@ static struct {
 
 /* The work of `o` if it is due. Under its `calling`. */
 static void (*due_work(observed *o))(void) {
-	uint64_t now = tn_os_milliseconds();
 	tn_lock_take(&observer.lock);
-	void (*work)(void) = now >= o->next_ms ? o->work : NULL;
-	if (work != NULL)
-		o->next_ms = now + o->interval_ms;
+	void (*work)(void) = tn_os_milliseconds() >= o->next_ms ? o->work : NULL;
 	tn_lock_give(&observer.lock);
 	return work;
+}
+
+/* From the end of a call on, so that who waits for `calling` gets it also when calls take long. */
+static void put_off(observed *o) {
+	tn_lock_take(&observer.lock);
+	o->next_ms = tn_os_milliseconds() + o->interval_ms;
+	tn_lock_give(&observer.lock);
 }
 
 /* Milliseconds until some work is due. UINT64_MAX when there is none: then the thread is over, and the
@@ -64,6 +68,8 @@ static bool call_work(void) {
 			work();
 		if (tn_os_process() != process)
 			return false;
+		if (work != NULL)
+			put_off(o);
 		tn_lock_give(&o->calling);
 	}
 	return true;

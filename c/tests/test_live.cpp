@@ -48,14 +48,15 @@ struct reader {
 	bool read() {
 		return opened && view_read(&v);
 	}
-	// Until a snapshot that began after now.
+	// A snapshot that began after now.
 	bool read_newer() {
-		if (!read())
-			return false;
-		for (uint64_t first = v.sequence; v.sequence < first + 2;)
-			if (pause_ms(5), !read())
-				return false;
-		return true;
+		uint64_t now = tn_os_milliseconds();
+		while (read()) {
+			if (v.state.taken_ms > now)
+				return true;
+			pause_ms(2);
+		}
+		return false;
 	}
 	const tn_live_row *find(const char *name) const {
 		for (size_t i = 0; i < v.state.row_count; i++)
@@ -463,7 +464,7 @@ TEST(live, readers_that_die_are_not_noticed) {
 				continue;
 			_exit(1);
 		}
-		const timespec pause = {0, static_cast<long>(d.below(1500000))};
+		const timespec pause = {0, static_cast<long>(d.below(1000000))};
 		nanosleep(&pause, nullptr);
 		kill(child, SIGKILL);
 		int status = 0;
@@ -534,25 +535,26 @@ TEST(live, no_snapshot_is_torn) {
 		view_close(&r.v);
 		r.opened = view_open(&r.v, child);
 	}
-	const int reads = sanitized ? 1000 : 10000;
+	const size_t snapshots = sanitized ? 200 : 2000;
 	uint64_t last = 0;
-	size_t newer = 0;
-	for (int i = 0; i < reads; i++) {
+	for (size_t newer = 0; newer < snapshots;) {
 		ASSERT_TRUE(r.read()) << r.message();
 		ASSERT_EQ(r.v.state.row_count, 20u);
 		ASSERT_GE(r.v.state.taken_ms, last);
-		newer += r.v.state.taken_ms > last;
+		// Where there are fewer processors than work, the writer waits for one.
+		if (r.v.state.taken_ms == last)
+			sched_yield();
+		else
+			newer++;
 		last = r.v.state.taken_ms;
 		ASSERT_EQ(last, r.v.sequence);
-		for (size_t k = 0; k < 20; k++) {
-			// Reading puts an end to texts.
-			tn_live_row expected = row_of_snapshot(last);
-			expected.name[sizeof expected.name - 1] = '\0';
-			expected.ident[sizeof expected.ident - 1] = '\0';
+		// Reading puts an end to texts.
+		tn_live_row expected = row_of_snapshot(last);
+		expected.name[sizeof expected.name - 1] = '\0';
+		expected.ident[sizeof expected.ident - 1] = '\0';
+		for (size_t k = 0; k < 20; k++)
 			ASSERT_EQ(std::memcmp(&r.v.rows[k], &expected, sizeof expected), 0) << "torn";
-		}
 	}
-	EXPECT_GT(newer, static_cast<size_t>(reads) / 4);
 	kill(child, SIGKILL);
 	waitpid(child, nullptr, 0);
 }

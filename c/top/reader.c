@@ -207,15 +207,14 @@ static bool follow_view(view *v) {
 	return v->ended ? false : fail(v, "process %d has ended its live view", (int)v->pid);
 }
 
-/* One try; false when a snapshot was written meanwhile. */
+/* One try; false when a snapshot was written meanwhile. Only then may a count be anything. */
 static bool copy_snapshot(view *v) {
 	uint64_t before = tn_live_sequence(v->shown);
 	if (before == 0 || before % 2 != 0)
 		return false;
 	tn_live_load(&v->state, &v->shown->state, sizeof v->state);
-	if (v->state.row_count > TN_LIVE_ROWS)
-		return false;
-	tn_live_load(v->rows, v->shown->rows, v->state.row_count * sizeof v->rows[0]);
+	if (v->state.row_count <= TN_LIVE_ROWS)
+		tn_live_load(v->rows, v->shown->rows, v->state.row_count * sizeof v->rows[0]);
 	v->sequence = before / 2;
 	return tn_live_sequence(v->shown) == before;
 }
@@ -226,9 +225,7 @@ static bool fail_to_copy(view *v) {
 	uint64_t sequence = tn_live_sequence(v->shown);
 	if (sequence == 0)
 		return fail(v, "process %d has not written a snapshot yet", (int)v->pid);
-	if (sequence % 2 != 0)
-		return fail(v, "process %d is stopped in the middle of a snapshot", (int)v->pid);
-	return fail_damaged(v, "its counts are out of range");
+	return fail(v, "process %d is stopped in the middle of a snapshot", (int)v->pid);
 }
 
 bool view_read(view *v) {
@@ -240,6 +237,8 @@ bool view_read(view *v) {
 			return fail_to_copy(v);
 		nanosleep(&pause, NULL);
 	}
+	if (v->state.row_count > TN_LIVE_ROWS)
+		return fail_damaged(v, "its counts are out of range");
 	for (size_t i = 0; i < v->state.row_count; i++) {
 		v->rows[i].name[sizeof v->rows[i].name - 1] = '\0';
 		v->rows[i].ident[sizeof v->rows[i].ident - 1] = '\0';

@@ -1,0 +1,393 @@
+"""tenure-top from outside: what it prints, in all its forms, and how it ends.
+
+    test_top.py TENURE-TOP TARGET LIBRARY
+
+TARGET is top_target.c, linked with LIBRARY, which names the mode.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unittest
+
+from prometheus_client.parser import text_string_to_metric_families
+
+TOP, TARGET, LIBRARY = sys.argv[1:4]
+MODE = {"tenure": "release", "tenure-hardened": "hardened", "tenure-debug": "debug"}[LIBRARY]
+NOBODY = 65534
+HARM = "evil\x1b[2J\"\\\n{}\ufffd\x9b"
+HARMLESS = r'evil\x1b[2J"\\x0a{}\xff\xc2\x9b'
+
+
+class Target:
+    """The program that is looked at."""
+
+    def __init__(self, *arguments, live="1"):
+        environment = dict(os.environ, TENURE_LIVE=live)
+        self.process = subprocess.Popen([TARGET, *arguments], env=environment,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"ready\n"
+        self.pid = str(self.process.pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.communicate()
+
+
+def top(*arguments, locale="C.UTF-8", **options):
+    environment = dict(os.environ, LC_ALL=locale)
+    done = subprocess.run([TOP, *arguments], env=environment, capture_output=True, timeout=20,
+                          **options)
+    return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+
+
+class Printed(unittest.TestCase):
+    """One target for all: nothing changes in it, once all of it is in a snapshot."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.target = Target()
+        time.sleep(0.6)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.target.__exit__()
+
+    def print(self, *arguments, **options):
+        status, out, err = top(*arguments, self.target.pid, **options)
+        self.assertEqual((status, err), (0, ""))
+        return out
+
+    def row(self, table, name):
+        """A line of the table, by the titles above it. No name in it has a blank."""
+        titles = next(line for line in table.splitlines() if line.startswith("NAME")).split()
+        line = next(line for line in table.splitlines() if line.startswith(name + " "))
+        return dict(zip(titles, line.replace("shared slab", "shared-slab").split()))
+
+    def test_table(self):
+        table = self.print("--once")
+        self.assertIn(f"process {self.target.pid}  {MODE}", table)
+        nodes = self.row(table, "nodes")
+        self.assertEqual((nodes["KIND"], nodes["ACTIVE"], nodes["LIVE"]),
+                         ("slab", "600", "37.5K" if MODE != "debug" else nodes["LIVE"]))
+        self.assertGreaterEqual(int(nodes["OBJSIZE"]), 64)
+        self.assertGreaterEqual(int(nodes["TOTAL"]), 600)
+        self.assertGreaterEqual(int(nodes["SLABS"]), int(nodes["ACTIVE-SLABS"]))
+        self.assertEqual(self.row(table, "sessions")["ACTIVE"], "200")
+        self.assertEqual(self.row(table, "sessions")["KIND"], "shared-slab")
+        self.assertEqual(self.row(table, "buffers")["ACTIVE"], "1")
+        self.assertEqual(self.row(table, "requests")["ACTIVE"], "-")
+        self.assertIn("größe", table)
+
+    def test_no_control_characters(self):
+        for arguments in (("--once",), ("--once", "--tree"), ("--json",), ("--prometheus",)):
+            for locale in ("C.UTF-8", "C"):
+                text = self.print(*arguments, locale=locale)
+                self.assertEqual(re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), [], arguments)
+        self.assertIn(HARMLESS, self.print("--once").replace("  ", " "))
+        self.assertIn(r"gr\xc3\xb6\xc3\x9fe", self.print("--once", locale="C"))
+
+    def test_sorted(self):
+        def names(key):
+            lines = self.print("--once", "-s", key).splitlines()
+            first = next(i for i, line in enumerate(lines) if line.startswith("NAME"))
+            return [line.split()[0] for line in lines[first + 1:]]
+
+        by_name = names("name")
+        self.assertEqual(by_name, sorted(by_name))
+        self.assertEqual(names("active")[:2], ["nodes", "sessions"])
+        document = json.loads(self.print("--json"))
+        for key in ("live", "cached", "committed"):
+            figures = sorted((row[key + "_bytes"] for row in document["allocators"]), reverse=True)
+            of = {row["name"]: row[key + "_bytes"] for row in document["allocators"]}
+            self.assertEqual(of.get(names(key)[0]), figures[0], key)
+
+    def test_tree(self):
+        tree = [line for line in self.print("--once", "-t").splitlines()]
+        at = next(i for i, line in enumerate(tree) if line.startswith("server"))
+        shape = [re.sub(r"  +\S+ +\d.*", "", line) for line in tree[at:at + 5]]
+        self.assertEqual(sorted(shape[1:4:2]), [
+            "├─ connection 192.0.2.1:4711" if "2.1" in shape[1] else "└─ connection 192.0.2.1:4711",
+            "├─ connection 192.0.2.2:4712" if "2.2" in shape[1] else "└─ connection 192.0.2.2:4712",
+        ][::1 if "2.1" in shape[1] else -1])
+        self.assertEqual(shape[2], r"│  └─ request GET /\x1b]0;title\x07")
+        self.assertEqual(shape[4], r"   └─ request GET /\x1b]0;title\x07")
+        server = dict(zip(self.titles(tree), tree[at].split()))
+        self.assertEqual(server["EXTERNAL"], "121K")
+        self.assertIn("|  `- request", self.print("--once", "-t", locale="C"))
+
+    def titles(self, lines):
+        return next(line for line in lines if line.startswith("NAME")).split()
+
+    def test_json(self):
+        document = json.loads(self.print("--json"))
+        self.assertEqual(document["mode"], MODE)
+        self.assertEqual(document["process"]["pid"], int(self.target.pid))
+        self.assertEqual(document["left_out_count"], 0)
+        self.assertGreater(document["process"]["resident_bytes"], 0)
+        rows = document["allocators"]
+        by_id = {row["id"]: row for row in rows}
+        self.assertEqual(len(by_id), len(rows))
+        self.assertIn(HARM, [row["name"] for row in rows])
+        self.assertEqual([row["kind"] for row in rows if row["name"] == "documents"], ["heap"])
+        request = next(row for row in rows if row["name"] == "request")
+        self.assertEqual(request["ident"], "GET /\x1b]0;title\x07")
+        self.assertGreaterEqual(request["live_bytes"], 3000)
+        connection = by_id[request["parent_id"]]
+        self.assertEqual((connection["name"], connection["depth"]), ("connection", 1))
+        self.assertEqual(by_id[connection["parent_id"]]["name"], "server")
+        for row in rows:
+            self.assertLessEqual(row["live_bytes"] + row["cached_bytes"], row["reserved_bytes"], row)
+
+    def test_prometheus(self):
+        text = self.print("--prometheus")
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        rows = json.loads(self.print("--json"))["allocators"]
+        for name, family in families.items():
+            self.assertTrue(name.startswith("tenure_") and family.documentation, name)
+            self.assertIn(family.type, ("gauge", "counter"))
+            labels = {frozenset(sample.labels) for sample in family.samples}
+            self.assertTrue(labels <= {frozenset(), frozenset({"allocator"}),
+                                       frozenset({"kind", "name"})})
+            keys = [(sample.name, *sorted(sample.labels.items())) for sample in family.samples]
+            self.assertEqual(len(keys), len(set(keys)), "one sample for each set of labels")
+        self.assertEqual(text.count("# HELP"), len(families))
+        self.assertEqual(text.count("# TYPE"), len(families))
+        for figure in ("live_bytes", "committed_bytes", "cached_bytes", "reserved_bytes"):
+            samples = families["tenure_" + figure].samples
+            self.assertEqual(sum(sample.value for sample in samples), sum(row[figure] for row in rows))
+        sample = {(s.labels["kind"], s.labels["name"]): s.value
+                  for s in families["tenure_allocators"].samples}
+        self.assertEqual((sample["arena", "twin"], sample["scope", "connection"]), (2, 2))
+        self.assertEqual(sample["arena", HARMLESS], 1)
+        self.assertEqual([s.name for s in families["tenure_resets"].samples][0], "tenure_resets_total")
+        self.assertNotIn("192.0.2.1", text)
+
+    def test_wrong_usage(self):
+        for arguments in ((), ("0",), ("-1",), ("x",), ("1", "2"), ("99999999999",), ("-d", "0", "1"),
+                          ("-d", "x", "1"), ("-s", "size", "1"), ("--nonsense", "1"), (" 1",)):
+            status, out, err = top(*arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertIn("usage: tenure-top", err)
+
+    def test_help(self):
+        status, out, err = top("--help")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("usage: tenure-top", out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        self.assertRegex(top("--version")[1], r"^tenure-top \d+\.\d+\.\d+\n$")
+
+    def test_a_full_disk(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TOP, "--json", self.target.pid], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, b"tenure-top: cannot write: No space left on device\n")
+
+
+class Names(unittest.TestCase):
+    def test_many(self):
+        with Target("300") as target:
+            time.sleep(0.6)
+            text = top("--prometheus", target.pid)[1]
+            rows = json.loads(top("--json", target.pid)[1])["allocators"]
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        for family in families.values():
+            self.assertLessEqual(len({s.labels.get("name") for s in family.samples}), 201)
+        samples = families["tenure_allocators"].samples
+        self.assertEqual(sum(s.value for s in samples), len(rows))
+        other = [s.value for s in samples if s.labels == {"kind": "arena", "name": "other"}]
+        self.assertEqual(len(other), 1)
+        self.assertGreater(other[0], 100)
+
+
+class Refused(unittest.TestCase):
+    def refused(self, pid, message, **options):
+        for form in ("--once", "--json", "--prometheus"):
+            status, out, err = top(form, str(pid), **options)
+            self.assertEqual((status, out, err), (1, "", f"tenure-top: {message}\n"))
+
+    def test_no_such_process(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.refused(ended.pid, f"there is no process {ended.pid}")
+
+    def test_no_live_view(self):
+        with Target(live="") as target:
+            self.refused(target.pid, f"process {target.pid} has no live view: "
+                         "start it with TENURE_LIVE=1 or call tn_live_start()")
+
+    def test_a_zombie(self):
+        with Target() as target:
+            os.kill(int(target.pid), signal.SIGKILL)
+            time.sleep(0.1)
+            self.refused(target.pid, f"process {target.pid} has ended")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+    def test_another_user(self):
+        with Target() as target:
+            self.refused(target.pid, f"process {target.pid} belongs to another user (uid 0): "
+                         "run tenure-top as that user", user=NOBODY)
+
+
+class Screen:
+    """tenure-top on a terminal of its own."""
+
+    def __init__(self, *arguments, rows=24, columns=100):
+        self.master, slave = pty.openpty()
+        self.slave = slave
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="xterm-256color")
+        self.process = subprocess.Popen([TOP, *arguments], stdin=slave, stdout=slave,
+                                        stderr=subprocess.PIPE, env=environment,
+                                        preexec_fn=self.take_terminal)
+        self.seen = ""
+
+    def take_terminal(self):
+        os.setsid()
+        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def press(self, keys):
+        os.write(self.master, keys.encode())
+
+    def read(self, seconds):
+        if not select.select([self.master], [], [], seconds)[0]:
+            return ""
+        return os.read(self.master, 65536).decode("utf-8", "replace")
+
+    def wait(self, pattern, seconds=10):
+        """Reads on until a whole frame matches; the frame, without styles."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.seen += self.read(0.05)
+            for frame in self.seen.split("\033[H")[1:]:
+                plain = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", frame)
+                if "q quit" in plain and re.search(pattern, plain, re.S):
+                    self.seen = ""
+                    return plain
+        raise AssertionError(f"no {pattern!r} on the screen: {self.seen!r}")
+
+    def end(self):
+        """Exit status, standard error, whether the terminal is as before, and what was written last."""
+        last = self.seen
+        end = time.monotonic() + 10
+        while self.process.poll() is None and time.monotonic() < end:
+            last += self.read(0.05)
+        last += self.read(0.05)
+        status = self.process.wait(1)
+        error = self.process.stderr.read().decode()
+        self.process.stderr.close()
+        restored = termios.tcgetattr(self.slave) == self.before
+        os.close(self.master)
+        os.close(self.slave)
+        return status, error, restored and last.endswith("\033[?25h\033[?1049l"), last
+
+
+class Interactive(unittest.TestCase):
+    def setUp(self):
+        self.target = Target()
+
+    def tearDown(self):
+        self.target.__exit__()
+
+    def test_keys(self):
+        screen = Screen("-d", "0.2", self.target.pid)
+        screen.wait(r"committed\*")
+        self.assertEqual(termios.tcgetattr(screen.slave)[3] & (termios.ECHO | termios.ICANON), 0)
+        for key, name in zip("naolhc", ("name", "active", "total", "live", "cached", "committed")):
+            screen.press(key)
+            screen.wait(rf"{key} {name}\*")
+        screen.press("n")
+        self.assertRegex(screen.wait(r"n name\*"), r"(?s)buffers.*connection.*documents.*nodes")
+        screen.press("t")
+        self.assertRegex(screen.wait("t table"), r"└─ request")
+        screen.press("t")
+        screen.wait("t tree")
+        screen.press("q")
+        self.assertEqual(screen.end()[:3], (0, "", True))
+
+    def test_scrolling_and_size(self):
+        screen = Screen("-d", "0.2", "-s", "name", self.target.pid, rows=10)
+        screen.wait(r"rows 1 to 4 of \d+")
+        screen.press("\033[B")
+        screen.wait("rows 2 to 5 of")
+        screen.press("\033[6~")
+        screen.wait("rows 6 to 9 of")
+        screen.press("\033[F")
+        screen.wait(r"rows \d+ to (\d+) of \1\b")
+        screen.press("\033[H")
+        screen.wait("rows 1 to 4 of")
+        for rows, columns in ((40, 200), (24, 80), (5, 30), (1, 1), (24, 100)):
+            screen.resize(rows, columns)
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                screen.seen += screen.read(0.05)
+                frames = screen.seen.split("\033[H")[1:-1]
+                plain = [re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", frame) for frame in frames[-1:]]
+                if plain and max(map(len, plain[0].split("\r\n"))) == columns:
+                    break
+            else:
+                self.fail(f"no line as wide as {columns}: {screen.seen!r}")
+            screen.seen = ""
+        screen.press("q")
+        self.assertEqual(screen.end()[:3], (0, "", True))
+
+    def test_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            screen = Screen(self.target.pid)
+            screen.wait("NAME")
+            if number == signal.SIGINT:
+                screen.press("\003")
+            else:
+                screen.process.send_signal(number)
+            self.assertEqual(screen.end()[:3], (-number, "", True))
+
+    def test_stop_and_go_on(self):
+        screen = Screen("-d", "0.2", self.target.pid)
+        screen.wait("NAME")
+        screen.process.send_signal(signal.SIGTSTP)
+        end = time.monotonic() + 10
+        while "\033[?1049l" not in screen.seen and time.monotonic() < end:
+            screen.seen += screen.read(0.05)
+        self.assertEqual(termios.tcgetattr(screen.slave), screen.before)
+        screen.process.send_signal(signal.SIGCONT)
+        screen.wait("NAME")
+        screen.press("q")
+        self.assertEqual(screen.end()[:3], (0, "", True))
+
+    def test_the_target_ends(self):
+        screen = Screen("-d", "0.2", self.target.pid)
+        screen.wait("NAME")
+        self.target.process.kill()
+        status, error, restored, _ = screen.end()
+        self.assertEqual((status, error, restored),
+                         (1, f"tenure-top: process {self.target.pid} has ended\n", True))
+
+    def test_a_terminal_that_can_do_nothing(self):
+        master, slave = pty.openpty()
+        environment = dict(os.environ, TERM="dumb", NO_COLOR="1")
+        done = subprocess.run([TOP, self.target.pid], stdin=slave, stdout=slave, env=environment,
+                              timeout=10)
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn(b"\033", os.read(master, 65536))
+        os.close(master)
+        os.close(slave)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
