@@ -5,7 +5,7 @@
  *      `- refill          the next word with a bit; at the span's end
  *         `- next_span    a listed span, a spare one, a new chunk; else what can be scraped together
  *   free                  the table, the slot's bit, one step of the span's countdown; at its end
- *      `- look_at         a full span is listed, an empty one spared or given back, a large block freed
+ *      `- look_at_span    a full span is listed, an empty one spared or given back, a large block freed
  *
  * A class goes through its current span word by word, once: what is freed behind it becomes many bits
  * before it is looked at again. Blocks freed in the current word are taken next, the lowest first.
@@ -18,12 +18,11 @@
 
 #include "panic.h"
 
-#if 1
-
-#include <errno.h>
+#if TN_MODE != TN_MODE_DEBUG
 
 #include "heap_spans.h"
-#include "wrapped_heap.h"
+
+#include "heap_listing.h"
 
 /* By (size + 15) / 16. */
 static const uint8_t fast_classes[FAST_BYTES / HEAP_GRAIN + 1] = {
@@ -39,7 +38,7 @@ static void heap_enter(const tn_heap *h, const char *operation) {
 	tn_heap *mutable = (tn_heap *)(uintptr_t)h;
 	if (TN_UNLIKELY(h->state != TN_ALIVE))
 		tn_panic("heap", NULL, "%s: %p is not a live heap", operation, (const void *)h);
-	tn_enter(&mutable->busy, h->kind, h->name, operation);
+	tn_enter(&mutable->busy, "heap", h->name, operation);
 }
 
 static void heap_leave(const tn_heap *h) {
@@ -50,6 +49,7 @@ static void heap_leave(const tn_heap *h) {
 
 static void know_live(tn_heap *h, span *s, size_t live) {
 	h->live_bytes = h->live_bytes - s->known_live * s->room + live * s->room;
+	h->live_count = h->live_count - s->known_live + live;
 	s->known_live = (uint16_t)live;
 	if (h->live_bytes > h->peak)
 		h->peak = h->live_bytes;
@@ -85,14 +85,14 @@ static bool find_word(bin *b, size_t from) {
 	return false;
 }
 
-static void make_current(bin *b, span *s) {
+static void use_span(bin *b, span *s) {
 	s->state = SPAN_CURRENT;
 	s->countdown = NEVER;
 	b->current = s;
 	find_word(b, 0);
 }
 
-static void leave_current(tn_heap *h, bin *b) {
+static void leave_span(tn_heap *h, bin *b) {
 	b->current = NULL;
 	b->word = &h->nothing;
 }
@@ -109,7 +109,7 @@ static void cut_span(tn_heap *h, span *s, unsigned class) {
 	clear_span(s);
 	h->bins[class].spans++;
 	h->used_bytes += s->chunk_bytes;
-	make_current(&h->bins[class], s);
+	use_span(&h->bins[class], s);
 }
 
 /* A class begins small, so that a heap of few blocks touches little, and goes on with as much as a
@@ -131,20 +131,20 @@ static span *take_spare(tn_heap *h, size_t chunk_bytes) {
 	return s;
 }
 
-static size_t return_empty(tn_heap *h);
+static size_t return_empty_spans(tn_heap *h);
 
 /* No chunk is to be had: what else the class can allocate from. */
 static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
-			return make_current(b, s), true;
+			return use_span(b, s), true;
 	for (size_t bytes = SPAN_BYTES_MAX; bytes >= TN_OS_PAGE; bytes /= 2) {
 		span *s = bytes < b->room ? NULL : take_spare(h, bytes);
 		if (s != NULL)
 			return cut_span(h, s, class), true;
 	}
-	return_empty(h);
+	return_empty_spans(h);
 	for (size_t bytes = TN_OS_PAGE; bytes <= SPAN_BYTES_MAX; bytes *= 2) {
 		span *s = bytes < b->room ? NULL : new_span(h, bytes, bytes, SPAN_SPARE);
 		if (s != NULL)
@@ -157,7 +157,7 @@ static bool next_span(tn_heap *h, bin *b, unsigned class) {
 	span *s = b->partial;
 	if (s != NULL) {
 		unlink_span(&b->partial, s);
-		make_current(b, s);
+		use_span(b, s);
 		return true;
 	}
 	size_t bytes = wanted_chunk(b);
@@ -178,29 +178,66 @@ static bool finish_span(tn_heap *h, bin *b) {
 		return find_word(b, 0);
 	s->state = SPAN_FULL;
 	s->countdown = worth_listing(s) - (uint32_t)free;
-	leave_current(h, b);
+	leave_span(h, b);
 	return false;
 }
 
-static void heap_sample(tn_heap *h, bin *b, size_t asked) {
+/* The share of rounding in live bytes, by the samples. */
+static size_t heap_waste(const tn_heap *h, size_t small_bytes) {
+	if (h->sampled_room == 0)
+		return 0;
+	double wasted = (double)(h->sampled_room - h->sampled_asked);
+	return (size_t)((double)small_bytes * wasted / (double)h->sampled_room);
+}
+
+/* The figures for readers on other threads, as far as they are known without a walk. */
+static void publish_heap(const tn_heap *h) {
+	if (TN_LIKELY(h->node == NULL))
+		return;
+	tn_stats stats = {.live_bytes = h->live_bytes,
+		.live_count = h->live_count,
+		.cached_bytes = h->used_bytes + h->spare_bytes + h->large_bytes - h->live_bytes,
+		.reserved_bytes = h->taken_bytes,
+		.committed_bytes = h->taken_bytes,
+		.peak_bytes = h->peak,
+		.chunk_count = h->chunk_count,
+		.refills = h->refills,
+		.resets = h->resets,
+		.waste_bytes = heap_waste(h, h->live_bytes - h->large_bytes) + h->large_bytes - h->large_asked};
+	tn_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+}
+
+/* A class has found a word of free slots; the block that is asked for stands for all of them. */
+static void sample_size(tn_heap *h, const bin *b, size_t asked) {
+	unsigned slots = bits_set(*b->word);
 	h->refills++;
-	b->asked += asked;
-	if (++b->samples >= SAMPLES_MAX) {
-		b->samples /= 2;
-		b->asked /= 2;
+	h->sampled_asked += asked * slots;
+	h->sampled_room += b->room * slots;
+	if (h->sampled_room > SAMPLED_MAX) {
+		h->sampled_asked /= 2;
+		h->sampled_room /= 2;
 	}
 }
 
-/* The current word is used up: sees to it that there is one with a bit. */
-static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, size_t asked) {
+static bool find_free(tn_heap *h, unsigned class) {
 	bin *b = &h->bins[class];
-	heap_sample(h, b, asked);
 	if (b->current != NULL) {
 		know_live(h, b->current, live_in_span(b->current));
 		if (find_word(b, (size_t)(b->word - b->current->free) + 1) || finish_span(h, b))
 			return true;
 	}
 	return next_span(h, b, class);
+}
+
+/* The current word is used up: sees to it that there is one with a bit. */
+static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, size_t asked) {
+	if ((tn_wanted(h->node) & TN_WANT_TRIM) != 0)
+		return_empty_spans(h);
+	bool found = find_free(h, class);
+	if (found)
+		sample_size(h, &h->bins[class], asked);
+	publish_heap(h);
+	return found;
 }
 
 TN_INLINE void *take_lowest(bin *b) {
@@ -236,7 +273,7 @@ static void *alloc_large(tn_heap *h, size_t size, size_t align) {
 	span *s = NULL;
 	if (bytes != 0)
 		s = new_span(h, bytes, align < TN_OS_PAGE ? TN_OS_PAGE : align, SPAN_LARGE);
-	if (s == NULL && bytes != 0 && return_empty(h) > 0)
+	if (s == NULL && bytes != 0 && return_empty_spans(h) > 0)
 		s = new_span(h, bytes, align < TN_OS_PAGE ? TN_OS_PAGE : align, SPAN_LARGE);
 	if (s == NULL)
 		return errno = ENOMEM, NULL;
@@ -250,12 +287,17 @@ static void *alloc_large(tn_heap *h, size_t size, size_t align) {
 	push_span(&h->large, s);
 	know_live(h, s, 1);
 	h->refills++;
+	h->large_bytes += bytes;
+	h->large_asked += size;
+	publish_heap(h);
 	return h->zero ? memset(s->base, 0, size) : s->base;
 }
 
 static void free_large(tn_heap *h, span *s) {
 	know_live(h, s, 0);
 	unlink_span(&h->large, s);
+	h->large_bytes -= s->room;
+	h->large_asked -= s->asked;
 	end_span(h, s);
 }
 
@@ -298,16 +340,8 @@ void *tn_heap_alloc(tn_heap *h, size_t size, size_t align) {
 	return heap_alloc_slow(h, size, align);
 }
 
-/* A span's countdown has come to its end. */
-static __attribute__((noinline)) void look_at(tn_heap *h, span *s) {
-	if (s->state == SPAN_LARGE) {
-		free_large(h, s);
-		return;
-	}
-	if (s->state == SPAN_CURRENT) {
-		s->countdown = NEVER;
-		return;
-	}
+/* A span of a class that is not its current one: lists it, or spares it when it is empty. */
+static void look_at_small(tn_heap *h, span *s) {
 	bin *b = &h->bins[s->class];
 	size_t live = live_in_span(s);
 	if (s->state == SPAN_FULL) {
@@ -324,21 +358,32 @@ static __attribute__((noinline)) void look_at(tn_heap *h, span *s) {
 		end_spare(h, s);
 }
 
+/* A span's countdown has come to its end. */
+static __attribute__((noinline)) void look_at_span(tn_heap *h, span *s) {
+	if (s->state == SPAN_LARGE)
+		free_large(h, s);
+	else if (s->state == SPAN_CURRENT)
+		s->countdown = NEVER;
+	else
+		look_at_small(h, s);
+	publish_heap(h);
+}
+
 /* Refuses what is no live block. */
 static TN_COLD _Noreturn void panic_not_a_block(
 	const tn_heap *h, const void *p, const char *operation) {
 	const span *s = span_of(h, p);
 	size_t offset = s == NULL ? 0 : (size_t)((const char *)p - s->base);
 	if (s == NULL)
-		tn_panic(h->kind, h->name, "%s: %p is not a block of this heap", operation, p);
+		tn_panic("heap", h->name, "%s: %p is not a block of this heap", operation, p);
 	size_t index = s->state == SPAN_LARGE ? 0 : offset / s->room;
 	if (index >= s->count)
-		tn_panic(h->kind, h->name, "%s: %p is not a block of this heap", operation, p);
+		tn_panic("heap", h->name, "%s: %p is not a block of this heap", operation, p);
 	const char *block = span_slot(s, index);
 	if (p != block)
-		tn_panic(h->kind, h->name, "%s: %p is %zu bytes inside the block at %p", operation, p,
+		tn_panic("heap", h->name, "%s: %p is %zu bytes inside the block at %p", operation, p,
 			(size_t)((const char *)p - block), (const void *)block);
-	tn_panic(h->kind, h->name, "%s: %p is free already", operation, p);
+	tn_panic("heap", h->name, "%s: %p is free already", operation, p);
 }
 
 /* The bit of the block at p, which lies in s; 0 when it is not a block's start or not live. */
@@ -366,7 +411,7 @@ static void put_block(tn_heap *h, span *s, void *p) {
 	tn_wipe_slot(p, s->room);
 	s->free[word] |= bit;
 	if (--s->countdown == 0)
-		look_at(h, s);
+		look_at_span(h, s);
 }
 
 static __attribute__((noinline)) void heap_free_slow(tn_heap *h, void *p) {
@@ -385,7 +430,7 @@ void tn_heap_free(tn_heap *h, void *p) {
 		if (TN_LIKELY(bit != 0)) {
 			s->free[word] |= bit;
 			if (TN_UNLIKELY(--s->countdown == 0))
-				look_at(h, s);
+				look_at_span(h, s);
 			return;
 		}
 	}
@@ -397,7 +442,7 @@ void tn_heap_free_sized(tn_heap *h, void *p, size_t size) {
 		heap_enter(h, "free_sized");
 		const span *s = block_span(h, p, "free_sized");
 		if (s->state == SPAN_LARGE ? size != s->asked : !heap_fits(s->room, size))
-			tn_panic(h->kind, h->name, "free_sized: %p has room for %zu bytes; %zu was never its size",
+			tn_panic("heap", h->name, "free_sized: %p has room for %zu bytes; %zu was never its size",
 				p, s->room, size);
 		heap_leave(h);
 	}
@@ -433,8 +478,10 @@ void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) {
 	void *q = p;
 	if (heap_fits(s->room, new_size)) {
 		zero_rest(h, s, p, new_size);
-		if (s->state == SPAN_LARGE)
+		if (s->state == SPAN_LARGE) {
+			h->large_asked += new_size - s->asked;
 			s->asked = new_size;
+		}
 	} else {
 		q = heap_move(h, s, p, new_size);
 	}
@@ -464,12 +511,12 @@ static void wipe_live(span *s) {
 
 static void forget_bins(tn_heap *h) {
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
-		leave_current(h, &h->bins[i]);
+		leave_span(h, &h->bins[i]);
 		h->bins[i].partial = NULL;
 		h->bins[i].spans = 0;
 	}
 	memset(h->spare, 0, sizeof h->spare);
-	h->spare_bytes = h->used_bytes = h->live_bytes = 0;
+	h->spare_bytes = h->used_bytes = h->live_bytes = h->live_count = 0;
 }
 
 /* The oldest span of each class stays with it, so that it begins at the same address again; the others
@@ -491,18 +538,18 @@ void tn_heap_reset(tn_heap *h) {
 	for (span *s; (s = next_of(&walk)) != NULL;) {
 		wipe_live(s);
 		if (s->state == SPAN_LARGE)
-			end_span(h, s);
+			free_large(h, s);
 	}
-	h->large = NULL;
 	forget_bins(h);
 	walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		forget_span(h, s);
 	h->resets++;
+	publish_heap(h);
 	heap_leave(h);
 }
 
-static size_t return_empty(tn_heap *h) {
+static size_t return_empty_spans(tn_heap *h) {
 	size_t before = h->taken_bytes;
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;) {
@@ -511,7 +558,7 @@ static size_t return_empty(tn_heap *h) {
 			if (listed)
 				unlink_span(&h->bins[s->class].partial, s);
 			else
-				leave_current(h, &h->bins[s->class]);
+				leave_span(h, &h->bins[s->class]);
 			spare_span(h, s);
 		}
 		if (s->state == SPAN_SPARE)
@@ -554,8 +601,9 @@ static void return_records(tn_heap *h) {
 size_t tn_heap_trim(tn_heap *h) {
 	heap_enter(h, "trim");
 	size_t before = h->taken_bytes;
-	return_empty(h);
+	return_empty_spans(h);
 	return_records(h);
+	publish_heap(h);
 	size_t bytes = before - h->taken_bytes;
 	heap_leave(h);
 	return bytes;
@@ -584,44 +632,31 @@ void tn_heap_each(tn_heap *h, void (*visit)(void *p, size_t size, void *ctx), vo
 	heap_leave(h);
 }
 
-/* Of so many live bytes of a class, what rounding added, going by the sizes that were sampled. */
-static size_t wasted(const bin *b, size_t live_bytes) {
-	size_t asked = b->samples == 0 ? b->room : (size_t)(b->asked / b->samples);
-	return live_bytes / b->room * (b->room - asked);
-}
-
 void tn_heap_stats(const tn_heap *h, tn_stats *stats) {
-	size_t live_of[HEAP_CLASS_COUNT] = {0};
-	span_walk walk = walk_spans(h);
 	heap_enter(h, "stats");
+	span_walk walk = walk_spans(h);
 	*stats = (tn_stats){.committed_bytes = h->taken_bytes,
 		.reserved_bytes = h->taken_bytes,
 		.cached_bytes = h->spare_bytes,
+		.chunk_count = h->chunk_count,
 		.refills = h->refills,
 		.resets = h->resets};
 	memcpy(stats->name, h->name, sizeof stats->name);
 	for (const span *s; (s = next_of(&walk)) != NULL;) {
-		stats->chunk_count++;
-		if (s->state == SPAN_SPARE)
-			continue;
-		size_t live = live_in_span(s);
+		size_t live = s->state == SPAN_SPARE ? 0 : live_in_span(s);
 		stats->live_count += live;
 		stats->live_bytes += live * s->room;
-		stats->cached_bytes += (s->count - live) * s->room;
-		if (s->state == SPAN_LARGE)
-			stats->waste_bytes += s->room - s->asked;
-		else
-			live_of[s->class] += live * s->room;
+		stats->cached_bytes += s->state == SPAN_SPARE ? 0 : (s->count - live) * s->room;
 	}
-	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++)
-		stats->waste_bytes += wasted(&h->bins[i], live_of[i]);
+	stats->waste_bytes =
+		heap_waste(h, stats->live_bytes - h->large_bytes) + h->large_bytes - h->large_asked;
 	stats->peak_bytes = h->peak > stats->live_bytes ? h->peak : stats->live_bytes;
 	heap_leave(h);
 }
 
 static void heap_require(const tn_heap *h, bool holds, const char *what) {
 	if (!holds)
-		tn_panic(h->kind, h->name, "verify: %s", what);
+		tn_panic("heap", h->name, "verify: %s", what);
 }
 
 static size_t list_length(const span *s, enum span_state state) {
@@ -678,9 +713,8 @@ bool tn_heap_verify(const tn_heap *h) {
 
 /* ---- create and destroy ---- */
 
-static void set_up_heap(tn_heap *h, const char *kind, const tn_heap_options *o) {
+static void set_up_heap(tn_heap *h, const tn_heap_options *o) {
 	*h = (tn_heap){.state = TN_ALIVE,
-		.kind = kind,
 		.zero = o->zero,
 		.fast_bytes = TN_MODE == TN_MODE_RELEASE && !o->zero ? FAST_BYTES + 1 : 0,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
@@ -691,14 +725,14 @@ static void set_up_heap(tn_heap *h, const char *kind, const tn_heap_options *o) 
 		h->bins[i].word = &h->nothing;
 		h->bins[i].room = heap_class_bytes(i);
 	}
-	tn_copy_name(h->name, o->name, kind);
+	tn_copy_name(h->name, o->name, "heap");
 	char *begin = (char *)h;
 	set_up_records(&h->own, begin + tn_round_up(sizeof *h, 64), begin + TN_OS_PAGE);
 	h->own.bytes = TN_OS_PAGE;
 	h->youngest = &h->own;
 }
 
-tn_heap *tn_heap_make(const char *kind, const tn_heap_options *o) {
+static tn_heap *make_heap(const tn_heap_options *o) {
 	static const tn_source pages;
 	if (!heap_source_valid(o->source))
 		return errno = EINVAL, NULL;
@@ -712,19 +746,27 @@ tn_heap *tn_heap_make(const char *kind, const tn_heap_options *o) {
 		tn_chunk_release(source, h, TN_OS_PAGE, TN_OS_PAGE);
 		return errno = ENOMEM, NULL;
 	}
-	set_up_heap(h, kind, o);
+	set_up_heap(h, o);
+	return h;
+}
+
+tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
+	tn_heap *h = list_heap(parent, make_heap(o), o);
+	if (h != NULL)
+		publish_heap(h);
 	return h;
 }
 
 tn_heap *tn_heap_create(const tn_heap_options *options) {
 	static const tn_heap_options defaults;
-	return tn_heap_make("heap", options == NULL ? &defaults : options);
+	return tn_heap_make_below(NULL, options == NULL ? &defaults : options);
 }
 
 void tn_heap_destroy(tn_heap *h) {
 	if (h == NULL)
 		return;
 	heap_enter(h, "destroy");
+	tn_unlist(h->node);
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;) {
 		wipe_live(s);

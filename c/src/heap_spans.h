@@ -11,6 +11,7 @@
 
 #include "heap_classes.h"
 #include "layout.h"
+#include "owned.h"
 #include "pages.h"
 
 enum {
@@ -70,10 +71,10 @@ enum {
 	FAST_BYTES = 1024, /* the inlined class table ends here */
 	NEVER = UINT32_MAX,
 	SPARE_KINDS = 5, /* 4 to 64 KiB */
-	SAMPLES_MAX = 1024,
 };
 /* Spans without blocks that stay: twice what is in use, and this. */
 #define SPARE_BYTES_MIN ((size_t)1 << 20)
+#define SAMPLED_MAX ((uint64_t)64 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 10)
 #define RECORD_CHUNK_BYTES ((size_t)16 << 10)
 
@@ -83,9 +84,7 @@ typedef struct bin {
 	size_t room;
 	span *current;
 	span *partial;
-	uint32_t spans;
-	uint32_t samples; /* since they were last halved */
-	uint64_t asked;	  /* bytes, by those samples */
+	size_t spans;
 } bin;
 
 struct tn_heap {
@@ -93,6 +92,7 @@ struct tn_heap {
 	uintptr_t busy;
 	uint32_t state;
 	bool zero;
+	bool expendable; /* of no meaning without a table of leaks */
 	bin bins[HEAP_CLASS_COUNT];
 	uint64_t nothing; /* 0 */
 	span *spare[SPARE_KINDS];
@@ -100,16 +100,21 @@ struct tn_heap {
 	span *gone; /* records to use again */
 	size_t spare_bytes;
 	size_t used_bytes; /* chunks of the other spans but large ones */
-	size_t live_bytes; /* as of the last look at each span */
+	/* As of the last look at each span. */
+	size_t live_bytes, live_count;
+	size_t large_bytes, large_asked;
+	size_t chunk_count;
 	size_t taken_bytes;
 	size_t limit_bytes;
 	size_t peak;
+	/* What the words were taken for: bytes asked for, and what that came to. */
+	uint64_t sampled_asked, sampled_room;
 	uint64_t refills;
 	uint64_t resets;
 	tn_source source;
 	record_chunk own;
 	record_chunk *youngest;
-	const char *kind; /* what panics call it */
+	tn_node *node;
 	char name[TN_NAME_BYTES + 1];
 };
 
@@ -177,7 +182,7 @@ TN_INLINE span *span_of(const tn_heap *h, const void *p) {
 
 /* ---- chunks and records ---- */
 
-static inline char *take_chunk(tn_heap *h, size_t bytes, size_t align) {
+static inline char *heap_take_chunk(tn_heap *h, size_t bytes, size_t align) {
 	if (h->limit_bytes - h->taken_bytes < bytes)
 		return errno = ENOMEM, NULL;
 	char *base = tn_chunk_acquire(&h->source, bytes, align);
@@ -186,7 +191,7 @@ static inline char *take_chunk(tn_heap *h, size_t bytes, size_t align) {
 	return base;
 }
 
-static inline void give_chunk(tn_heap *h, void *base, size_t bytes) {
+static inline void heap_give_chunk(tn_heap *h, void *base, size_t bytes) {
 	h->taken_bytes -= bytes;
 	tn_chunk_release(&h->source, base, bytes, TN_OS_PAGE);
 }
@@ -199,14 +204,14 @@ static inline void set_up_records(record_chunk *r, char *begin, char *end) {
 
 static inline bool add_record_chunk(tn_heap *h) {
 	size_t bytes = h->youngest == &h->own ? TN_OS_PAGE : RECORD_CHUNK_BYTES;
-	char *base = take_chunk(h, bytes, TN_OS_PAGE);
+	char *base = heap_take_chunk(h, bytes, TN_OS_PAGE);
 	if (base == NULL)
 		return false;
 	for (size_t i = 0; i < bytes; i += TN_OS_PAGE)
 		if (!tn_pages_set_owner(base + i, h)) {
 			while (i > 0)
 				tn_pages_set_owner(base + (i -= TN_OS_PAGE), NULL);
-			return give_chunk(h, base, bytes), errno = ENOMEM, false;
+			return heap_give_chunk(h, base, bytes), errno = ENOMEM, false;
 		}
 	record_chunk *r = (record_chunk *)(void *)base;
 	set_up_records(r, base + tn_round_up(sizeof *r, 64), base + bytes);
@@ -220,7 +225,7 @@ static inline void drop_record_chunk(tn_heap *h, record_chunk *r) {
 	size_t bytes = r->bytes;
 	for (size_t i = 0; i < bytes; i += TN_OS_PAGE)
 		tn_pages_set_owner(base + i, NULL);
-	give_chunk(h, base, bytes);
+	heap_give_chunk(h, base, bytes);
 }
 
 static inline span *take_record(tn_heap *h) {
@@ -249,19 +254,20 @@ static inline span *new_span(tn_heap *h, size_t bytes, size_t align, enum span_s
 	span *s = take_record(h);
 	if (s == NULL)
 		return NULL;
-	s->base = take_chunk(h, bytes, align);
+	s->base = heap_take_chunk(h, bytes, align);
 	s->chunk_bytes = bytes;
 	s->state = (uint8_t)state;
 	if (s->base != NULL && enter_span(s, s))
-		return s;
+		return h->chunk_count++, s;
 	if (s->base != NULL)
-		give_chunk(h, s->base, bytes);
+		heap_give_chunk(h, s->base, bytes);
 	return give_record(h, s), errno = ENOMEM, NULL;
 }
 
 static inline void end_span(tn_heap *h, span *s) {
 	enter_span(s, NULL);
-	give_chunk(h, s->base, s->chunk_bytes);
+	h->chunk_count--;
+	heap_give_chunk(h, s->base, s->chunk_bytes);
 	give_record(h, s);
 }
 
