@@ -93,7 +93,8 @@ TEST(conformance, B53_free_with_or_without_the_size) {
 		for (size_t i = 0; i < 1000; i++)
 			blocks.push_back(tn_heap_alloc(h.get(), i * 13, 0));
 		for (size_t i = 0; i < blocks.size(); i++)
-			i % 2 == 0 ? tn_heap_free(h.get(), blocks[i]) : tn_heap_free_sized(h.get(), blocks[i], i * 13);
+			i % 2 == 0 ? tn_heap_free(h.get(), blocks[i])
+					   : tn_heap_free_sized(h.get(), blocks[i], i * 13);
 		EXPECT_EQ(stats_of(h.get()).live_count, 0u);
 		EXPECT_EQ(stats_of(h.get()).live_bytes, 0u);
 		EXPECT_TRUE(tn_heap_verify(h.get()));
@@ -541,7 +542,8 @@ TEST(conformance, B70_snapshots) {
 		options.name = "nodes";
 		tn_scope_slab(child, 100, 0, &options);
 		tn_scope_create(root.get(), "newer", nullptr);
-		in_thread([] { EXPECT_EQ(listed("B70 root"), (names{"B70 root", "newer", "child", "nodes"})); });
+		const names expected = {"B70 root", "newer", "child", "nodes"};
+		in_thread([&] { EXPECT_EQ(listed("B70 root"), expected); });
 	}
 	EXPECT_EQ(listed("B70 root"), names{});
 	tn_arena_options a = {};

@@ -134,6 +134,53 @@ static void use_pool() {
 	CHECK(again->empty() && again->capacity() >= 100);
 }
 
+static void use_scope() {
+	tenure::scope root("root");
+	tenure::scope child(root, "child");
+	child.make<guest>(1);
+	child.make_array<guest>(2);
+	bool called = false;
+	child.defer([&called, text = std::string("moved in")] { called = text.size() == 8; });
+	auto *never = child.defer([] { failures++; });
+	CHECK(child.undefer(never) && alive == 3);
+	CHECK(child.slab<guest>().make(2)->number == 2 && child.heap().make<int>(3) != nullptr);
+	child.arena().make<guest>(4);
+	int children = 0;
+	root.each([&children](tn_scope *) { children++; });
+	CHECK(children == 1 && tenure::snapshot([](const tn_listed &) {}) >= 3);
+	CHECK(throws<int>([] { tenure::snapshot([](const tn_listed &) { throw 1; }); }));
+	tenure::scope_resource memory(child);
+	std::pmr::vector<int> v(100, 1, &memory);
+	CHECK(child.owns(v.data()) && root.verify());
+	root.reset();
+	CHECK(called && alive == 1 && !child);
+	alive = 0; /* The one in the slab was forgotten. */
+}
+
+struct base {
+	virtual ~base() = default;
+};
+struct derived : guest, base {
+	using guest::guest;
+};
+
+static void use_heap() {
+	tenure::heap h("heap");
+	base *one = h.make<derived>(1);
+	tenure::heap::unique<guest> two = h.make_unique<guest>(2);
+	CHECK(throws<int>([&] { static_cast<void>(h.make<guest>(-1)); }));
+	h.destroy(one);
+	two.reset();
+	h.free(h.realloc(h.alloc(100), 1000));
+	h.free(h.alloc(100, 64), 100, 64);
+	CHECK(alive == 0 && h.stats().live_count == 0 && h.verify());
+}
+
+static void use_watch() {
+	tenure::watch watching([](tn_finding, const tn_listed &, const char *) {});
+	CHECK(throws<std::invalid_argument>([] { tenure::watch second([](auto &&...) {}); }));
+}
+
 struct orc : tenure::arena_allocated<orc, 1000> {
 	long health = 100;
 };
@@ -221,10 +268,16 @@ int main() {
 	use_resource<tenure::arena_resource>();
 	use_resource<tenure::slab_resource>();
 	use_resource<tenure::shared_slab_resource>();
+	use_resource<tenure::heap_resource>();
+	use_scope();
+	use_heap();
+	use_watch();
 	use_new_and_delete<elf>();
 	use_new_and_delete<man>();
 	use_new_and_delete_in_an_arena();
 	tenure::arena a;
 	use_containers([&a](auto t) { return tenure::allocator<decltype(t), tenure::arena>(a); });
+	tenure::heap h;
+	use_containers([&h](auto t) { return tenure::allocator<decltype(t), tenure::heap>(h); });
 	return failures == 0 ? 0 : 1;
 }
