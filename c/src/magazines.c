@@ -619,13 +619,27 @@ void tn_cache_drain(cache *c) {
 	}
 }
 
-idle_slots tn_cache_idle(cache *c) {
-	tn_lock_take(&c->depot.lock);
+/* With the depot's lock, which it gives back. */
+static idle_slots count_idle_slots(cache *c) {
 	idle_slots idle = {c->depot.slots, c->depot.slots, c->depot.weight};
 	for (const local *l = c->locals; l != NULL; l = l->next_of_cache)
 		idle.count += count_slots_of(l);
 	tn_lock_give(&c->depot.lock);
 	return idle;
+}
+
+idle_slots tn_cache_idle(cache *c) {
+	tn_lock_take(&c->depot.lock);
+	return count_idle_slots(c);
+}
+
+idle_slots tn_cache_glance(cache *c) {
+	for (int looks = 0; looks < TN_LOCK_LOOKS; looks++) {
+		if (tn_lock_try(&c->depot.lock))
+			return count_idle_slots(c);
+		tn_os_relax();
+	}
+	return (idle_slots){0, 0, 0};
 }
 
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx) {

@@ -109,6 +109,8 @@ typedef struct idle_slots {
 	size_t count, in_depot, weight;
 } idle_slots;
 idle_slots tn_cache_idle(cache *c);
+/* The same without waiting; no slots when somebody holds the depot for long. */
+idle_slots tn_cache_glance(cache *c);
 /* Calls `visit` with the slots of each magazine, of a closed cache of those in the depot; nobody may
  * use the cache meanwhile. */
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx);

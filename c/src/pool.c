@@ -171,11 +171,26 @@ void tn_pool_flush(tn_pool *hot) {
 	tn_cache_flush(&live_pool(hot, "flush")->cache);
 }
 
-static void read_memory(const pool *p, tn_stats *stats) {
-	tn_shared_slab_stats(p->memory, stats);
+/* What the pool has beside the memory of its objects. */
+static void add_own(const pool *p, tn_stats *stats) {
 	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
 	stats->committed_bytes += own;
 	stats->reserved_bytes += own;
+}
+
+static void read_memory(const pool *p, tn_stats *stats) {
+	tn_shared_slab_stats(p->memory, stats);
+	add_own(p, stats);
+}
+
+/* Every live slot of the memory is an object, and of these some are idle. */
+static void set_idle(const pool *p, tn_stats *stats, idle_slots idle) {
+	size_t beside = idle.weight > idle.in_depot * p->size ? idle.weight - idle.in_depot * p->size : 0;
+	stats->slot_count = stats->live_count;
+	stats->live_count = stats->slot_count > idle.count ? stats->slot_count - idle.count : 0;
+	stats->live_bytes = stats->live_count * p->size;
+	stats->cached_bytes = idle.count * p->size + beside;
+	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
 }
 
 size_t tn_pool_trim(tn_pool *hot) {
@@ -195,12 +210,7 @@ size_t tn_pool_trim(tn_pool *hot) {
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
 	const pool *p = live_pool(hot, "stats");
 	read_memory(p, stats);
-	idle_slots idle = tn_cache_idle((cache *)(uintptr_t)&p->cache);
-	size_t built = stats->live_count;
-	stats->live_count = built > idle.count ? built - idle.count : 0;
-	stats->live_bytes = stats->live_count * p->size;
-	size_t beside = idle.weight > idle.in_depot * p->size ? idle.weight - idle.in_depot * p->size : 0;
-	stats->cached_bytes = idle.count * p->size + beside;
+	set_idle(p, stats, tn_cache_idle((cache *)(uintptr_t)&p->cache));
 	memcpy(stats->name, p->name, sizeof stats->name);
 }
 
@@ -223,6 +233,19 @@ static void choose_bounds(pool *p, const tn_pool_options *o) {
 	size_t least = p->size_of == NULL ? LEAST_POOL_CAPACITY : 1;
 	p->cache.least_capacity = (uint32_t)(most < least ? most : least);
 }
+
+static void look_at_pool(const void *object, tn_position from, tn_listed *listed) {
+	const pool *p = object;
+	tn_shared_slab_look(p->memory, from, listed);
+	add_own(p, &listed->stats);
+	set_idle(p, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&p->cache));
+}
+
+static const tn_node_kind pool_kind = {
+	.kind = TN_KIND_POOL,
+	.figures = TN_FIGURES_ALL,
+	.look = look_at_pool,
+};
 
 tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options) {
 	static const tn_pool_options defaults;
@@ -252,7 +275,10 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	p->cache.name = p->name;
 	tn_cache_init(&p->cache);
 	p->hot.key = p->cache.key;
-	return &p->hot;
+	if (tn_shared_slab_list(p->memory, &pool_kind, p, o->name))
+		return &p->hot;
+	tn_pool_destroy(&p->hot);
+	return errno = ENOMEM, NULL;
 }
 
 static void take_object_apart(void *object, void *ctx) {
@@ -273,6 +299,7 @@ void tn_pool_destroy(tn_pool *hot) {
 	if (hot == NULL)
 		return;
 	pool *p = live_pool(hot, "destroy");
+	tn_shared_slab_unlist(p->memory);
 	if (p->cache.orphaned)
 		tn_cache_flush(&p->cache);
 	tn_cache_close(&p->cache);

@@ -5,6 +5,8 @@
 
 #include <tenure/shared_slab.h>
 
+#include "listing.h"
+
 enum slot_state {
 	SLOT_FREE,
 	SLOT_LIVE,
@@ -14,6 +16,13 @@ enum slot_state {
 /* As tn_shared_slab_create; panics name `kind`. */
 tn_shared_slab *tn_shared_slab_make(
 	const char *kind, size_t size, size_t align, const tn_shared_slab_options *options);
+
+/* Lists the slab, by what it is for; its publishing is the slab's. The second ends that, and is called
+ * before anything else ends. fails: ENOMEM */
+bool tn_shared_slab_list(tn_shared_slab *s, const tn_node_kind *kind, void *object, const char *name);
+void tn_shared_slab_unlist(tn_shared_slab *s);
+/* As tn_node_kind's look, for slots outside the chunks. */
+void tn_shared_slab_look(const tn_shared_slab *s, tn_position from, tn_listed *listed);
 
 /* One slot, for whoever is called from `site`, and back. */
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site);

@@ -58,7 +58,8 @@ typedef struct shared_slab {
 	unsigned grain_bits;
 	shared_chunk *ranks[RANKS];
 	shared_chunk *chunks;
-	size_t chunk_count, empty_count, retain_chunks;
+	size_t chunk_count, listed_count, empty_count,
+		retain_chunks;		 /* listed: in the list of their rank */
 	_Atomic(size_t) outside; /* slots */
 	size_t taken_bytes, limit_bytes;
 	size_t peak;
@@ -69,6 +70,7 @@ typedef struct shared_slab {
 	tn_source source;
 	char *own; /* the page that this struct lies in */
 	size_t own_bytes;
+	struct tn_node *node; /* where it is listed, or NULL */
 	char name[TN_NAME_BYTES + 1];
 } shared_slab;
 
@@ -136,13 +138,14 @@ static size_t slots_left(const shared_slab *s, const shared_chunk *c) {
 	return c->free + s->chunk_slots - tn_get(&c->carved, TN_RELAXED);
 }
 
-static void unlist_chunk(shared_chunk *c) {
+static void unlist_chunk(shared_slab *s, shared_chunk *c) {
 	if (c->link == NULL)
 		return;
 	*c->link = c->next;
 	if (c->next != NULL)
 		c->next->link = c->link;
 	c->link = NULL;
+	s->listed_count--;
 }
 
 static void list_chunk(shared_slab *s, shared_chunk *c) {
@@ -155,6 +158,7 @@ static void list_chunk(shared_slab *s, shared_chunk *c) {
 	if (c->next != NULL)
 		c->next->link = &c->next;
 	*rank = c;
+	s->listed_count++;
 }
 
 static shared_chunk *fullest_chunk(const shared_slab *s) {
@@ -202,7 +206,7 @@ static void release_shared_chunk(shared_slab *s, shared_chunk *c) {
 	for (size_t i = 0; s->fini != NULL && i < carved; i++)
 		s->fini(base + i * s->slot_size, s->ctx);
 	tn_wipe(base, carved * s->slot_size);
-	unlist_chunk(c);
+	unlist_chunk(s, c);
 	*c->link_chunk = c->next_chunk;
 	if (c->next_chunk != NULL)
 		c->next_chunk->link_chunk = c->link_chunk;
@@ -215,7 +219,7 @@ static void release_shared_chunk(shared_slab *s, shared_chunk *c) {
 
 /* After slots came or went: the chunk into its list, or back if it is empty and enough others are. */
 static void settle_chunk(shared_slab *s, shared_chunk *c) {
-	unlist_chunk(c);
+	unlist_chunk(s, c);
 	bool empty = c->free == tn_get(&c->carved, TN_RELAXED);
 	s->empty_count += (size_t)empty - (size_t)c->empty;
 	c->empty = empty;
@@ -223,6 +227,62 @@ static void settle_chunk(shared_slab *s, shared_chunk *c) {
 		release_shared_chunk(s, c);
 	else
 		list_chunk(s, c);
+}
+
+static void release_empty_chunks(shared_slab *s) {
+	for (shared_chunk *c = s->chunks, *next; c != NULL; c = next) {
+		next = c->next_chunk;
+		if (c->empty)
+			release_shared_chunk(s, c);
+	}
+}
+
+/* ---- figures ---- */
+
+/* As if what the magazines hold were live. Of the chunks that are in no list every slot is outside. */
+static void read_outside(const shared_slab *s, tn_stats *stats) {
+	size_t outside = tn_get(&s->outside, TN_RELAXED);
+	size_t full = s->chunk_count - s->listed_count;
+	*stats = (tn_stats){.live_count = outside,
+		.reserved_bytes = s->taken_bytes,
+		.committed_bytes = s->taken_bytes,
+		.peak_bytes = s->peak * s->slot_size,
+		.chunk_count = s->chunk_count,
+		.partial_count = s->listed_count - s->empty_count,
+		.refills = s->refills,
+		.slot_bytes = s->slot_size,
+		.slot_count = s->chunk_count * s->chunk_slots,
+		.partial_live_count = outside - full * s->chunk_slots};
+}
+
+static void count_idle(tn_stats *stats, idle_slots idle) {
+	stats->live_count = idle.count < stats->live_count ? stats->live_count - idle.count : 0;
+	stats->live_bytes = stats->live_count * stats->slot_bytes;
+	stats->cached_bytes = stats->slot_count * stats->slot_bytes - stats->live_bytes;
+	stats->thread_cached_bytes = (idle.count - idle.in_depot) * stats->slot_bytes;
+	if (stats->live_bytes > stats->peak_bytes)
+		stats->peak_bytes = stats->live_bytes;
+}
+
+/* Under the lock, where slots came from chunks or went there. */
+static void tell_shared_readers(shared_slab *s) {
+	if (s->node == NULL)
+		return;
+	if (TN_UNLIKELY((tn_wanted(s->node) & TN_WANT_TRIM) != 0))
+		release_empty_chunks(s);
+	tn_stats stats;
+	read_outside(s, &stats);
+	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+}
+
+void tn_shared_slab_look(const tn_shared_slab *hot, tn_position from, tn_listed *listed) {
+	(void)from;
+	const shared_slab *s = (const shared_slab *)(uintptr_t)hot;
+	size_t outside = tn_get(&s->outside, TN_RELAXED);
+	tn_stats *stats = &listed->stats;
+	/* Chunks may come and go at this moment. */
+	stats->live_count = outside < stats->slot_count ? outside : stats->slot_count;
+	count_idle(stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
 }
 
 /* ---- what the magazines ask for: slots ---- */
@@ -285,6 +345,7 @@ static size_t find_slots_of_slab(cache *c, void **slots, size_t count) {
 	if (found != CACHE_REFUSED)
 		tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) + found, TN_RELAXED);
 	s->refills++;
+	tell_shared_readers(s);
 	tn_lock_give(&s->lock);
 	return found;
 }
@@ -310,6 +371,7 @@ static void take_back_slots(cache *cache, void **slots, size_t count) {
 	if (c != NULL)
 		settle_chunk(s, c);
 	tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);
+	tell_shared_readers(s);
 	tn_lock_give(&s->lock);
 }
 
@@ -486,14 +548,6 @@ void tn_shared_slab_flush(tn_shared_slab *hot) {
 	tn_cache_flush(&shared_of(hot, "flush")->cache);
 }
 
-static void release_empty_chunks(shared_slab *s) {
-	for (shared_chunk *c = s->chunks, *next; c != NULL; c = next) {
-		next = c->next_chunk;
-		if (c->empty)
-			release_shared_chunk(s, c);
-	}
-}
-
 size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 	shared_slab *s = shared_of(hot, "trim");
 	tn_lock_take(&s->lock);
@@ -502,9 +556,10 @@ size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 	tn_cache_drain(&s->cache);
 	tn_lock_take(&s->lock);
 	release_empty_chunks(s);
+	tell_shared_readers(s);
 	size_t after = s->taken_bytes;
 	tn_lock_give(&s->lock);
-	tn_trim_all();
+	tn_pages_trim();
 	/* Others may have taken more meanwhile. */
 	return before > after ? before - after : 0;
 }
@@ -583,19 +638,9 @@ void tn_shared_slab_each(tn_shared_slab *hot, void (*visit)(void *slot, void *ct
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	shared_slab *s = shared_of(hot, "stats");
 	tn_lock_take(&s->lock);
-	size_t live = shared_in_use(s);
-	s->peak = live > s->peak ? live : s->peak;
-	*stats = (tn_stats){.live_bytes = live * s->slot_size,
-		.live_count = live,
-		.cached_bytes = (s->chunk_count * s->chunk_slots - live) * s->slot_size,
-		.reserved_bytes = s->taken_bytes,
-		.committed_bytes = s->taken_bytes,
-		.peak_bytes = s->peak * s->slot_size,
-		.chunk_count = s->chunk_count,
-		.refills = s->refills};
-	for (size_t i = 0; i < RANKS; i++)
-		for (const shared_chunk *c = s->ranks[i]; c != NULL; c = c->next)
-			stats->partial_count += !c->empty;
+	read_outside(s, stats);
+	count_idle(stats, tn_cache_idle(&s->cache));
+	s->peak = stats->peak_bytes / s->slot_size;
 	tn_lock_give(&s->lock);
 	memcpy(stats->name, s->name, sizeof stats->name);
 }
@@ -732,16 +777,49 @@ tn_shared_slab *tn_shared_slab_make(
 	return &s->hot;
 }
 
+static void look_at_shared_slab(const void *s, tn_position from, tn_listed *listed) {
+	tn_shared_slab_look(s, from, listed);
+}
+
+static const tn_node_kind shared_slab_kind = {
+	.kind = TN_KIND_SHARED_SLAB,
+	.figures = TN_FIGURES_ALL,
+	.look = look_at_shared_slab,
+};
+
+bool tn_shared_slab_list(
+	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
+	shared_slab *s = shared_of(hot, "create");
+	if (!tn_list_at(NULL, kind, object, name, &s->node))
+		return false;
+	tn_lock_take(&s->lock);
+	tell_shared_readers(s);
+	tn_lock_give(&s->lock);
+	return true;
+}
+
+void tn_shared_slab_unlist(tn_shared_slab *hot) {
+	shared_slab *s = shared_of(hot, "destroy");
+	tn_unlist(s->node);
+	s->node = NULL;
+}
+
 tn_shared_slab *tn_shared_slab_create(
 	size_t size, size_t align, const tn_shared_slab_options *options) {
 	static const tn_shared_slab_options defaults;
-	return tn_shared_slab_make("shared slab", size, align, options == NULL ? &defaults : options);
+	const tn_shared_slab_options *o = options == NULL ? &defaults : options;
+	tn_shared_slab *s = tn_shared_slab_make("shared slab", size, align, o);
+	if (s == NULL || tn_shared_slab_list(s, &shared_slab_kind, s, o->name))
+		return s;
+	tn_shared_slab_destroy(s);
+	return errno = ENOMEM, NULL;
 }
 
 void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
 	shared_slab *s = shared_of(hot, "destroy");
+	tn_shared_slab_unlist(hot);
 	tn_cache_close(&s->cache);
 	tn_cache_deinit(&s->cache);
 	while (s->chunks != NULL)

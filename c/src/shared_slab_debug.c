@@ -145,7 +145,7 @@ void tn_shared_slab_flush(tn_shared_slab *s) {
 size_t tn_shared_slab_trim(tn_shared_slab *s) {
 	size_t bytes = tn_slab_trim(enter(s, "trim"));
 	leave(s);
-	tn_trim_all();
+	tn_pages_trim();
 	return bytes;
 }
 
@@ -231,16 +231,47 @@ tn_shared_slab *tn_shared_slab_make(
 	return &s->hot;
 }
 
+void tn_shared_slab_look(const tn_shared_slab *hot, tn_position from, tn_listed *listed) {
+	tn_slab_look(((const locked_slab *)(uintptr_t)hot)->slab, from, listed);
+}
+
+static void look_at_locked_slab(const void *s, tn_position from, tn_listed *listed) {
+	tn_shared_slab_look(s, from, listed);
+}
+
+static const tn_node_kind locked_slab_kind = {
+	.kind = TN_KIND_SHARED_SLAB,
+	.figures = TN_FIGURES_ALL,
+	.look = look_at_locked_slab,
+};
+
+bool tn_shared_slab_list(
+	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
+	bool listed = tn_slab_list(enter(hot, "create"), NULL, kind, object, name);
+	leave(hot);
+	return listed;
+}
+
+void tn_shared_slab_unlist(tn_shared_slab *hot) {
+	tn_slab_unlist(alive(hot, "destroy")->slab);
+}
+
 tn_shared_slab *tn_shared_slab_create(
 	size_t size, size_t align, const tn_shared_slab_options *options) {
 	static const tn_shared_slab_options defaults;
-	return tn_shared_slab_make("shared slab", size, align, options == NULL ? &defaults : options);
+	const tn_shared_slab_options *o = options == NULL ? &defaults : options;
+	tn_shared_slab *s = tn_shared_slab_make("shared slab", size, align, o);
+	if (s == NULL || tn_shared_slab_list(s, &locked_slab_kind, s, o->name))
+		return s;
+	tn_shared_slab_destroy(s);
+	return errno = ENOMEM, NULL;
 }
 
 void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
 	locked_slab *s = alive(hot, "destroy");
+	tn_shared_slab_unlist(hot);
 	tn_cache_close(&s->cache);
 	tn_cache_deinit(&s->cache);
 	tn_slab_destroy(s->slab);

@@ -603,6 +603,8 @@ TN_INLINE void free_checked(slab *s, void *p, const void *site) {
 void *tn_slab_alloc_for(tn_slab *hot, const void *site) {
 	slab *s = slab_enter(hot, "alloc");
 	void *p = alloc_checked(s, site);
+	if (TN_MODE == TN_MODE_DEBUG)
+		tell_readers(s);
 	tn_leave(&s->busy);
 	return p;
 }
@@ -612,6 +614,8 @@ void tn_slab_free_for(tn_slab *hot, void *p, const void *site) {
 		return;
 	slab *s = slab_enter(hot, "free");
 	free_checked(s, p, site);
+	if (TN_MODE == TN_MODE_DEBUG)
+		tell_readers(s);
 	tn_leave(&s->busy);
 }
 
@@ -834,16 +838,29 @@ tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab
 	return s == NULL ? NULL : &s->hot;
 }
 
+bool tn_slab_list(
+	tn_slab *hot, tn_node *parent, const tn_node_kind *kind, void *object, const char *name) {
+	slab *s = (slab *)hot;
+	if (!tn_list_at(parent, kind, object, name, &s->node))
+		return false;
+	tell_readers(s);
+	return true;
+}
+
+void tn_slab_unlist(tn_slab *hot) {
+	slab *s = (slab *)hot;
+	tn_unlist(s->node);
+	s->node = NULL;
+}
+
 tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o) {
 	slab *s = make_slab("slab", size, align, o);
 	if (s == NULL)
 		return NULL;
-	if (!tn_list_at(parent, &slab_kind, s, o->name, &s->node)) {
-		tn_slab_destroy(&s->hot);
-		return errno = ENOMEM, NULL;
-	}
-	tell_readers(s);
-	return &s->hot;
+	if (tn_slab_list(&s->hot, parent, &slab_kind, s, o->name))
+		return &s->hot;
+	tn_slab_destroy(&s->hot);
+	return errno = ENOMEM, NULL;
 }
 
 tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
@@ -851,37 +868,11 @@ tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *option
 	return tn_slab_make_below(NULL, size, align, options == NULL ? &defaults : options);
 }
 
-static bool is_lost(const slab *s, const chunk *c, size_t index) {
-	return is_live(s, c, index) && !record_at(s, c, index)->idle;
-}
-
-/* Debug: one line for every site that allocated slots which are live now. */
-static void report_live(slab *s) {
-	if (TN_MODE != TN_MODE_DEBUG || s->expendable)
-		return;
-	for (chunk *c = s->chunks; c != NULL; c = c->next)
-		for (size_t i = 0; i < c->carved; i++) {
-			if (!is_lost(s, c, i))
-				continue;
-			const void *site = record_at(s, c, i)->alloc_site;
-			size_t count = 0;
-			for (chunk *d = c; d != NULL; d = d->next)
-				for (size_t k = 0; k < d->carved; k++)
-					if (is_lost(s, d, k) && record_at(s, d, k)->alloc_site == site) {
-						flip_bit(d, bit_of(s, d, slot_at(s, d, k)));
-						count++;
-					}
-			tn_report(s->kind, s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
-				count * s->slot_size, tn_site(site).text);
-		}
-}
-
 void tn_slab_destroy(tn_slab *hot) {
 	if (hot == NULL)
 		return;
 	slab *s = slab_enter(hot, "destroy");
-	tn_unlist(s->node);
-	s->node = NULL;
+	tn_slab_unlist(hot);
 	end_quarantine(s);
 	check_all_fences(s, "destroy");
 	report_live(s);

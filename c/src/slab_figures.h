@@ -4,6 +4,7 @@
 
 #include "owned.h"
 #include "slab_magazines.h"
+#include "wrapped_slab.h"
 
 static inline void note_partial(slab *s, const chunk *c, size_t live) {
 	if (live == 0 || live == c->shape->count)
@@ -37,8 +38,8 @@ static inline void publish_slab(const slab *s) {
 	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){loaded(s), s->hot.magazine_mask});
 }
 
-static inline TN_RACY void look_at_slab(const void *object, tn_position from, tn_listed *listed) {
-	const slab *s = object;
+TN_RACY void tn_slab_look(const tn_slab *hot, tn_position from, tn_listed *listed) {
+	const slab *s = (const slab *)hot;
 	tn_stats *stats = &listed->stats;
 	size_t top = *(const volatile uintptr_t *)&s->hot.top - from.at;
 	size_t fill = top > from.room ? 0 : top / WORD;
@@ -48,6 +49,10 @@ static inline TN_RACY void look_at_slab(const void *object, tn_position from, tn
 	stats->cached_bytes += fill * stats->slot_bytes;
 	if (stats->live_bytes > stats->peak_bytes)
 		stats->peak_bytes = stats->live_bytes;
+}
+
+static void look_at_slab(const void *s, tn_position from, tn_listed *listed) {
+	tn_slab_look(s, from, listed);
 }
 
 static inline void end_listed_slab(void *object) {

@@ -321,6 +321,31 @@ static inline void dress(const slab *s, const chunk *c, size_t index, const void
 	tn_hand_out(slot, s->slot_size);
 }
 
+static inline bool is_lost(const slab *s, const chunk *c, size_t index) {
+	return is_live(s, c, index) && !record_at(s, c, index)->idle;
+}
+
+/* Debug: one line for every site that allocated slots which are live now. */
+static inline void report_live(slab *s) {
+	if (TN_MODE != TN_MODE_DEBUG || s->expendable)
+		return;
+	for (chunk *c = s->chunks; c != NULL; c = c->next)
+		for (size_t i = 0; i < c->carved; i++) {
+			if (!is_lost(s, c, i))
+				continue;
+			const void *site = record_at(s, c, i)->alloc_site;
+			size_t count = 0;
+			for (chunk *d = c; d != NULL; d = d->next)
+				for (size_t k = 0; k < d->carved; k++)
+					if (is_lost(s, d, k) && record_at(s, d, k)->alloc_site == site) {
+						flip_bit(d, bit_of(s, d, slot_at(s, d, k)));
+						count++;
+					}
+			tn_report(s->kind, s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
+				count * s->slot_size, tn_site(site).text);
+		}
+}
+
 static inline void slab_look(const slab *s, const char *operation) {
 	tn_look(&s->busy, s->kind, s->name, operation);
 }

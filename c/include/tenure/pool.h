@@ -21,7 +21,7 @@ extern "C" {
  * destroy: debug's of this pool); they may use other pools, but none that comes back to this one. 0
  * takes the default. */
 typedef struct tn_pool_options {
-	const char *name; /* shown in statistics and panics; default "pool" */
+	const char *name; /* shown in statistics and panics; a pool with one is listed (stats.h) */
 	/* Builds an object in `size` uninitialised bytes, when a get finds none idle; returns whether it
 	 * could. Default: the bytes are zeroed. */
 	bool (*init)(void *object, void *ctx);

@@ -27,7 +27,7 @@ extern "C" {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_shared_slab_options {
-	const char *name;      /* shown in statistics and panics; default "shared slab" */
+	const char *name;      /* shown in statistics and panics; one with a name is listed (stats.h) */
 	size_t chunk_bytes;    /* rounded up to a power of two that holds a slot; default 64 KiB, less where
 	                          a limit leaves room for few of them */
 	size_t magazine_slots; /* how many slots a thread exchanges at a time, at most

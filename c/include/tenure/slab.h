@@ -19,7 +19,7 @@ extern "C" {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_slab_options {
-	const char *name;     /* shown in statistics and panics; default "slab" */
+	const char *name;     /* shown in statistics and panics; a slab with one is listed (stats.h) */
 	size_t chunk_bytes;   /* rounded up to a power of two that holds a slot; default 64 KiB, less where
 	                         a limit leaves room for few of them */
 	size_t limit_bytes;   /* the most that is ever taken from the source, the slab's own record (4 to

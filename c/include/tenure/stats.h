@@ -31,7 +31,8 @@ typedef struct tn_stats {
 	uint64_t refills;		/* times that a slow path brought in a chunk or filled a magazine */
 	uint64_t resets;
 	size_t slot_bytes;			/* of a slot; 0 where sizes differ */
-	size_t slot_count;			/* slots that the chunks have room for; 0 where sizes differ */
+	size_t slot_count;			/* slots that the chunks have room for; of a pool, objects that are
+	                               built; 0 where sizes differ */
 	size_t partial_live_count;	/* live slots in the partly used chunks: how full they are */
 	size_t thread_cached_bytes; /* shared slab and pool: of cached, what lies in threads' magazines */
 	size_t waste_bytes;	   /* heap: of live, what rounding added, estimated from samples; 0 elsewhere */
