@@ -130,6 +130,7 @@ static bool print(const view *v, const arguments *a) {
 		report_prometheus(&t, v);
 	else {
 		table_header(&t, v);
+		text_end_line(&t);
 		table_rows(&t, v, &a->table);
 	}
 	bool done = text_write(&t, STDOUT_FILENO);

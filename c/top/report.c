@@ -47,12 +47,14 @@ static uint64_t value_of(const tn_live_row *row, const figure *f) {
 static void add_string(text *t, const char *s) {
 	text_raw(t, "\"", 1);
 	while (*s != '\0') {
+		const unsigned char *c = (const unsigned char *)s;
 		size_t size = text_character(s);
 		if (size == 0) {
-			/* A control character; else what is not UTF-8 becomes the replacement character. */
-			bool ascii = (unsigned char)*s < 0x80;
-			text_add(t, "\\u%04x", ascii ? (unsigned char)*s : 0xfffd);
-			size = 1;
+			/* The control characters of ASCII and of Unicode's second row; what is not UTF-8 becomes the
+			 * replacement character. */
+			bool second = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+			text_add(t, "\\u%04x", second ? c[1] : c[0] < 0x80 ? c[0] : 0xfffdu);
+			size = second ? 2 : 1;
 		} else {
 			if (*s == '"' || *s == '\\')
 				text_raw(t, "\\", 1);

@@ -44,8 +44,8 @@ static void leave(void) {
 	if (!entered)
 		return;
 	entered = false;
-	say("\033[?25h\033[?1049l");
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal_before);
+	say("\033[?25h\033[?1049l");
 }
 
 static void on_signal(int number) {
@@ -79,7 +79,14 @@ static void obey(int number, const sigset_t *open) {
 
 /* ---- what is shown ---- */
 
-static void add_footer(text *t, const table_options *o, size_t rows) {
+/* Which rows are in sight, if not all are. */
+static void add_position(text *t, const table_options *o, size_t rows) {
+	if (o->height < rows)
+		text_add(t, "rows %zu to %zu of %zu", o->first + 1, o->first + o->height, rows);
+	text_end_line(t);
+}
+
+static void add_footer(text *t, const table_options *o) {
 	text_style(t, "7");
 	text_add(t, " sort by:");
 	for (int i = 0; i < SORT_COUNT; i++) {
@@ -91,9 +98,6 @@ static void add_footer(text *t, const table_options *o, size_t rows) {
 		text_add(t, " %s%s", name, (int)o->sort == i ? "*" : " ");
 	}
 	text_add(t, "  t %s   arrows move   q quit", o->tree ? "table" : "tree");
-	size_t end = rows - o->first > o->height ? o->first + o->height : rows;
-	if (o->height < rows)
-		text_add(t, "   rows %zu to %zu of %zu", o->first + 1, end, rows);
 	text_pad(t, t->width);
 	text_style(t, "");
 }
@@ -110,12 +114,13 @@ static bool show(const view *v, table_options *o) {
 	o->first = o->first < most ? o->first : most;
 	text_raw(&t, "\033[H", 3);
 	table_header(&t, v);
+	add_position(&t, o, v->state.row_count);
 	table_rows(&t, v, o);
 	text_raw(&t, "\033[J", 3);
 	char last[32];
 	snprintf(last, sizeof last, "\033[%u;1H", rows);
 	text_raw(&t, last, strlen(last));
-	add_footer(&t, o, v->state.row_count);
+	add_footer(&t, o);
 	bool done = text_write(&t, STDOUT_FILENO);
 	text_free(&t);
 	return done;

@@ -9,7 +9,7 @@
 const char *const sort_names[SORT_COUNT] = {"name", "active", "total", "live", "cached", "committed"};
 const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c'};
 
-enum { NAME_WIDTH = 24, TREE_WIDTH = 48, INDENTS = 16, NOBODY = UINT32_MAX };
+enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16, NOBODY = UINT32_MAX };
 
 const char *kind_name(uint32_t kind) {
 	static const char *const names[] = {[TN_LIVE_ARENA] = "arena",
@@ -292,14 +292,31 @@ typedef struct layout {
 	unsigned name_width;
 } layout;
 
+/* What the longest name takes, within limits. */
+static unsigned name_width(const text *t, const view *v, bool tree_wanted) {
+	unsigned most = tree_wanted ? TREE_MOST : NAME_MOST, width = NAME_LEAST;
+	if (t->width != 0 && t->width * 2 / 5 < most)
+		most = t->width * 2 / 5;
+	for (size_t i = 0; i < v->state.row_count && width < most; i++) {
+		const tn_live_row *row = &v->rows[i];
+		text name = {.width = 1};
+		text_safe(&name, row_name(row), most);
+		if (tree_wanted && row->ident[0] != '\0')
+			name.column++, text_safe(&name, row->ident, most);
+		if (tree_wanted)
+			name.column += 3 * (row->depth < INDENTS ? row->depth : INDENTS);
+		width = name.column > width ? name.column : width;
+		text_free(&name);
+	}
+	return width < most ? width : most;
+}
+
 /* All columns, or as many as fit beside the names. */
-static layout lay_out(const text *t, bool tree_wanted) {
-	layout l = {.name_width = tree_wanted ? TREE_WIDTH : NAME_WIDTH};
+static layout lay_out(const text *t, const view *v, bool tree_wanted) {
+	layout l = {.name_width = name_width(t, v, tree_wanted)};
 	const column *all = tree_wanted ? tree_columns : table_columns;
 	size_t count = tree_wanted ? sizeof tree_columns / sizeof tree_columns[0] : COLUMNS;
 	unsigned rank = UINT32_MAX, width;
-	if (t->width != 0 && t->width < 120 && tree_wanted)
-		l.name_width = t->width * 2 / 5;
 	do {
 		unsigned below = 0;
 		l.count = 0;
@@ -357,7 +374,7 @@ static bool within(const table_options *o, size_t row) {
 }
 
 static void add_table(text *t, const view *v, const table_options *o) {
-	layout l = lay_out(t, false);
+	layout l = lay_out(t, v, false);
 	add_titles(t, &l, o->sort);
 	uint32_t *order = sorted(v, o->sort, NULL, by_key);
 	for (size_t i = 0; i < v->state.row_count; i++) {
@@ -390,7 +407,7 @@ static void add_branches(text *t, const tree *tree, uint32_t row, unsigned depth
 }
 
 static void add_tree(text *t, const view *v, const table_options *o) {
-	layout l = lay_out(t, true);
+	layout l = lay_out(t, v, true);
 	add_titles(t, &l, o->sort);
 	tree tree = make_tree(v, o->sort);
 	unsigned depth = 0;
@@ -445,7 +462,7 @@ static void add_process(text *t, const view *v) {
 	short_time(up, since(v->header.started_ms));
 	short_time(old, since(v->state.taken_ms));
 	text_style(t, "1");
-	text_safe(t, v->name, NAME_WIDTH);
+	text_safe(t, v->name, NAME_MOST);
 	text_style(t, "");
 	text_add(t, "  process %d  %s  watched for %s", (int)v->pid, mode_name(v->header.mode), up);
 	if (since(v->state.taken_ms) >= 2000) {
@@ -487,6 +504,5 @@ void table_header(text *t, const view *v) {
 			add_figure(t, "active", v->state.malloc_active_bytes);
 		add_figure(t, "held", v->state.malloc_held_bytes);
 	}
-	text_end_line(t);
 	text_end_line(t);
 }
