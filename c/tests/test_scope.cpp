@@ -463,6 +463,7 @@ TEST(scope, owns_allocators_that_end_with_it) {
 		reset ? tn_scope_reset(s) : tn_scope_destroy(s);
 		EXPECT_EQ(books.held_count(), 0u);
 		EXPECT_FALSE(is_listed("owned arena") || is_listed("slab") || is_listed("heap"));
+		tn_scope_reset(root.get());
 	}
 }
 
