@@ -50,8 +50,7 @@ static void add_string(text *t, const char *s) {
 		const unsigned char *c = (const unsigned char *)s;
 		size_t size = text_character(s);
 		if (size == 0) {
-			/* The control characters of ASCII and of Unicode's second row; what is not UTF-8 becomes the
-			 * replacement character. */
+			/* Control characters, those of the second row too; what is not UTF-8 is replaced. */
 			bool second = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
 			text_add(t, "\\u%04x", second ? c[1] : c[0] < 0x80 ? c[0] : 0xfffdu);
 			size = second ? 2 : 1;

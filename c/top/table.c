@@ -171,15 +171,15 @@ static uint64_t slots_per_chunk(const tn_live_row *row) {
 	return row->chunk_count == 0 ? 0 : row->slot_count / row->chunk_count;
 }
 
-/* Chunks with live slots: the partly used ones, and as many as the other live slots fill. What lies in
+/* Chunks with live slots: the partly used ones, and as many as the other live slots need. What lies in
  * threads' magazines counts as live there. */
 static uint64_t active_chunks(const tn_live_row *row) {
 	uint64_t per_chunk = slots_per_chunk(row);
 	if (per_chunk == 0 || row->slot_bytes == 0)
 		return 0;
 	uint64_t used = row->live_count + row->thread_cached_bytes / row->slot_bytes;
-	uint64_t full = used > row->partial_live_count ? (used - row->partial_live_count) / per_chunk : 0;
-	uint64_t active = row->partial_count + full;
+	uint64_t others = used > row->partial_live_count ? used - row->partial_live_count : 0;
+	uint64_t active = row->partial_count + others / per_chunk + (others % per_chunk != 0);
 	return active < row->chunk_count ? active : row->chunk_count;
 }
 
