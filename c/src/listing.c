@@ -10,6 +10,7 @@
 #include "modes.h"
 #include "observer.h"
 #include "pages.h"
+#include "watch.h"
 
 enum {
 	TRAIL = 64,		  /* levels that a walk finds back to from a node that has gone */
@@ -103,6 +104,7 @@ static void in_child(void) {
 	tn_list_unlock();
 	tn_observer_in_child();
 	tn_live_in_child();
+	tn_watch_in_child();
 }
 
 void tn_list_on_fork(void) {
