@@ -51,8 +51,6 @@ static void know_live(tn_heap *h, span *s, size_t live) {
 	h->live_bytes = h->live_bytes - s->known_live * s->room + live * s->room;
 	h->live_count = h->live_count - s->known_live + live;
 	s->known_live = (uint16_t)live;
-	if (h->live_bytes > h->peak)
-		h->peak = h->live_bytes;
 }
 
 /* The span has no block any more, and is in no list. */
@@ -131,26 +129,62 @@ static span *take_spare(tn_heap *h, size_t chunk_bytes) {
 	return s;
 }
 
-static size_t return_empty_spans(tn_heap *h);
+/* Takes a span without live blocks out of whatever it is in. */
+static bool take_empty(tn_heap *h, span *s) {
+	if (s->state == SPAN_LARGE || (s->state != SPAN_SPARE && live_in_span(s) > 0))
+		return false;
+	if (s->state == SPAN_PARTIAL)
+		unlink_span(&h->bins[s->class].partial, s);
+	if (s->state == SPAN_CURRENT)
+		leave_span(h, &h->bins[s->class]);
+	if (s->state != SPAN_SPARE)
+		spare_span(h, s);
+	unlink_span(&h->spare[spare_kind(s->chunk_bytes)], s);
+	h->spare_bytes -= s->chunk_bytes;
+	return true;
+}
 
-/* No chunk is to be had: what else the class can allocate from. */
+static size_t return_empty_spans(tn_heap *h) {
+	span_walk walk = walk_spans(h);
+	size_t before = h->taken_bytes;
+	for (span *s; (s = next_of(&walk)) != NULL;)
+		if (take_empty(h, s))
+			end_span(h, s);
+	return before - h->taken_bytes;
+}
+
+/* As new_span; if only the limit forbids it, chunks without blocks make room. */
+static span *new_span_at_last(tn_heap *h, size_t bytes, size_t align, enum span_state state) {
+	span *s = new_span(h, bytes, align, state);
+	size_t left = h->limit_bytes - h->taken_bytes;
+	if (s != NULL || left >= bytes)
+		return s;
+	size_t empty = 0;
+	span_walk walk = walk_spans(h);
+	while ((s = next_of(&walk)) != NULL)
+		empty += s->state == SPAN_SPARE || live_in_span(s) == 0 ? s->chunk_bytes : 0;
+	/* The record may need a chunk, too. */
+	if (empty + left < bytes)
+		return NULL;
+	return_empty_spans(h);
+	return new_span(h, bytes, align, state);
+}
+
+/* The usual chunk is not to be had: what else the class can allocate from. */
 static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
 			return use_span(b, s), true;
-	for (size_t bytes = SPAN_BYTES_MAX; bytes >= TN_OS_PAGE; bytes /= 2) {
-		span *s = bytes < b->room ? NULL : take_spare(h, bytes);
-		if (s != NULL)
+	walk = walk_spans(h);
+	for (span *s; (s = next_of(&walk)) != NULL;)
+		if (s->chunk_bytes >= b->room && take_empty(h, s))
 			return cut_span(h, s, class), true;
-	}
-	return_empty_spans(h);
-	for (size_t bytes = TN_OS_PAGE; bytes <= SPAN_BYTES_MAX; bytes *= 2) {
-		span *s = bytes < b->room ? NULL : new_span(h, bytes, bytes, SPAN_SPARE);
-		if (s != NULL)
-			return cut_span(h, s, class), true;
-	}
-	return errno = ENOMEM, false;
+	size_t least = power_of_two(b->room < TN_OS_PAGE ? TN_OS_PAGE : b->room);
+	span *s = new_span_at_last(h, least, least, SPAN_SPARE);
+	if (s == NULL)
+		return errno = ENOMEM, false;
+	return cut_span(h, s, class), true;
 }
 
 static bool next_span(tn_heap *h, bin *b, unsigned class) {
@@ -207,10 +241,17 @@ static void publish_heap(const tn_heap *h) {
 	tn_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
+/* Only where a call succeeds, so that one that fails leaves the figures as they were. */
+static void note_refill(tn_heap *h) {
+	h->refills++;
+	if (h->live_bytes > h->peak)
+		h->peak = h->live_bytes;
+}
+
 /* A class has found a word of free slots; the block that is asked for stands for all of them. */
 static void sample_size(tn_heap *h, const bin *b, size_t asked) {
 	unsigned slots = bits_set(*b->word);
-	h->refills++;
+	note_refill(h);
 	h->sampled_asked += asked * slots;
 	h->sampled_room += b->room * slots;
 	if (h->sampled_room > SAMPLED_MAX) {
@@ -272,9 +313,7 @@ static void *alloc_large(tn_heap *h, size_t size, size_t align) {
 	size_t bytes = large_chunk(h, size, align);
 	span *s = NULL;
 	if (bytes != 0)
-		s = new_span(h, bytes, align < TN_OS_PAGE ? TN_OS_PAGE : align, SPAN_LARGE);
-	if (s == NULL && bytes != 0 && return_empty_spans(h) > 0)
-		s = new_span(h, bytes, align < TN_OS_PAGE ? TN_OS_PAGE : align, SPAN_LARGE);
+		s = new_span_at_last(h, bytes, align < TN_OS_PAGE ? TN_OS_PAGE : align, SPAN_LARGE);
 	if (s == NULL)
 		return errno = ENOMEM, NULL;
 	s->reciprocal = 1;
@@ -286,7 +325,7 @@ static void *alloc_large(tn_heap *h, size_t size, size_t align) {
 	s->known_live = 0;
 	push_span(&h->large, s);
 	know_live(h, s, 1);
-	h->refills++;
+	note_refill(h);
 	h->large_bytes += bytes;
 	h->large_asked += size;
 	publish_heap(h);
@@ -373,9 +412,12 @@ static __attribute__((noinline)) void look_at_span(tn_heap *h, span *s) {
 static TN_COLD _Noreturn void panic_not_a_block(
 	const tn_heap *h, const void *p, const char *operation) {
 	const span *s = span_of(h, p);
-	size_t offset = s == NULL ? 0 : (size_t)((const char *)p - s->base);
+	for (const span *large = h->large; s == NULL && large != NULL; large = large->next)
+		if ((uintptr_t)p - (uintptr_t)large->base < large->chunk_bytes)
+			s = large;
 	if (s == NULL)
 		tn_panic("heap", h->name, "%s: %p is not a block of this heap", operation, p);
+	size_t offset = (size_t)((const char *)p - s->base);
 	size_t index = s->state == SPAN_LARGE ? 0 : offset / s->room;
 	if (index >= s->count)
 		tn_panic("heap", h->name, "%s: %p is not a block of this heap", operation, p);
@@ -547,24 +589,6 @@ void tn_heap_reset(tn_heap *h) {
 	h->resets++;
 	publish_heap(h);
 	heap_leave(h);
-}
-
-static size_t return_empty_spans(tn_heap *h) {
-	size_t before = h->taken_bytes;
-	span_walk walk = walk_spans(h);
-	for (span *s; (s = next_of(&walk)) != NULL;) {
-		bool listed = s->state == SPAN_PARTIAL;
-		if ((listed || s->state == SPAN_CURRENT) && live_in_span(s) == 0) {
-			if (listed)
-				unlink_span(&h->bins[s->class].partial, s);
-			else
-				leave_span(h, &h->bins[s->class]);
-			spare_span(h, s);
-		}
-		if (s->state == SPAN_SPARE)
-			end_spare(h, s);
-	}
-	return before - h->taken_bytes;
 }
 
 /* Lists the records of a chunk that are not in use. Returns whether that is all of them. */

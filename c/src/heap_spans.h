@@ -249,8 +249,16 @@ static inline void give_record(tn_heap *h, span *s) {
 	h->gone = s;
 }
 
-/* A record with a chunk, not entered in the table yet. */
+/* The youngest record chunk goes back, which was added for one record. */
+static inline void drop_youngest(tn_heap *h, record_chunk *before) {
+	drop_record_chunk(h, h->youngest);
+	before->next = NULL;
+	h->youngest = before;
+}
+
+/* A span in a chunk of its own; of a list or a class it is not yet. */
 static inline span *new_span(tn_heap *h, size_t bytes, size_t align, enum span_state state) {
+	record_chunk *before = h->youngest;
 	span *s = take_record(h);
 	if (s == NULL)
 		return NULL;
@@ -261,7 +269,11 @@ static inline span *new_span(tn_heap *h, size_t bytes, size_t align, enum span_s
 		return h->chunk_count++, s;
 	if (s->base != NULL)
 		heap_give_chunk(h, s->base, bytes);
-	return give_record(h, s), errno = ENOMEM, NULL;
+	if (h->youngest == before)
+		give_record(h, s);
+	else
+		drop_youngest(h, before);
+	return errno = ENOMEM, NULL;
 }
 
 static inline void end_span(tn_heap *h, span *s) {
