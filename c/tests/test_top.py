@@ -297,11 +297,13 @@ class Screen:
 
 
 class Interactive(unittest.TestCase):
-    def setUp(self):
-        self.target = Target()
+    @classmethod
+    def setUpClass(cls):
+        cls.target = Target()
 
-    def tearDown(self):
-        self.target.__exit__()
+    @classmethod
+    def tearDownClass(cls):
+        cls.target.__exit__()
 
     def test_keys(self):
         screen = Screen("-d", "0.2", self.target.pid)
@@ -371,12 +373,13 @@ class Interactive(unittest.TestCase):
         self.assertEqual(screen.end()[:3], (0, "", True))
 
     def test_the_target_ends(self):
-        screen = Screen("-d", "0.2", self.target.pid)
-        screen.wait("NAME")
-        self.target.process.kill()
-        status, error, restored, _ = screen.end()
+        with Target() as target:
+            screen = Screen("-d", "0.2", target.pid)
+            screen.wait("NAME")
+            target.process.kill()
+            status, error, restored, _ = screen.end()
         self.assertEqual((status, error, restored),
-                         (1, f"tenure-top: process {self.target.pid} has ended\n", True))
+                         (1, f"tenure-top: process {target.pid} has ended\n", True))
 
     def test_a_terminal_that_can_do_nothing(self):
         master, slave = pty.openpty()
@@ -390,4 +393,5 @@ class Interactive(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    # What is the same in all modes is tried in one.
+    unittest.main(argv=sys.argv[:1], defaultTest=None if MODE == "release" else "Printed")

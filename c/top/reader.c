@@ -19,7 +19,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { TRIES = 1000 /* a millisecond each */, STATUS_BYTES = 16384 };
+enum { TRIES = 500 /* a millisecond each */, STATUS_BYTES = 16384 };
 
 __attribute__((format(printf, 2, 3))) static bool fail(view *v, const char *format, ...) {
 	va_list arguments;

@@ -29,8 +29,8 @@ typedef struct view {
 } view;
 
 bool view_open(view *v, pid_t pid);
-/* Copies the newest snapshot, when there is one within a second. A view that the process has replaced
- * is opened again. */
+/* Copies the newest snapshot, when there is one within half a second. A view that the process has
+ * replaced is opened again. */
 bool view_read(view *v);
 void view_close(view *v);
 

@@ -12,7 +12,8 @@ typedef struct session {
 	uint64_t seen;
 } session;
 
-/* The page ends with the request. What the connection remembers of some does not: it is live, and grows. */
+/* The page ends with the request. What the connection remembers of some does not: it
+ * is live, and grows. */
 static bool serve(tn_scope *connection, unsigned number) {
 	char url[TN_IDENT_BYTES + 1];
 	snprintf(url, sizeof url, "GET /orders/%u", number);
