@@ -47,6 +47,7 @@ typedef struct tn_node {
 	TN_ATOMIC(void *) object;
 	TN_ATOMIC(size_t) since_ms;
 	TN_ATOMIC(size_t) seen_resets;
+	TN_ATOMIC(size_t) moved; /* how many walks had begun when it last got another parent */
 	TN_ATOMIC(size_t) wanted; /* of the owner, by readers: TN_WANT_... */
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
@@ -102,7 +103,7 @@ static inline void tn_node_write(tn_node *n, const size_t *figures, size_t count
 /* A node as a reader met it. */
 typedef struct tn_step {
 	tn_node *node; /* NULL: none */
-	size_t life, place;
+	size_t life, place, number;
 } tn_step;
 
 static inline bool tn_node_is(const tn_node *n, size_t life) {
@@ -127,7 +128,7 @@ static inline bool tn_node_read(const tn_node *n, size_t *figures, size_t count)
 /* Meets n, if it is listed below `parent` now. */
 static inline bool tn_node_meet(tn_node *n, const tn_node *parent, tn_step *step) {
 	size_t life = tn_get(&n->life, TN_ACQUIRE);
-	tn_step met = {n, life, tn_get(&n->place, TN_ACQUIRE)};
+	tn_step met = {n, life, tn_get(&n->place, TN_ACQUIRE), tn_get(&n->number, TN_ACQUIRE)};
 	if (life % 2 == 0 || tn_get(&n->parent, TN_ACQUIRE) != parent || !tn_node_is(n, life))
 		return false;
 	*step = met;
@@ -137,7 +138,7 @@ static inline bool tn_node_meet(tn_node *n, const tn_node *parent, tn_step *step
 /* The newest below `parent` with a place under `place`; no node when there is none, when the parent has
  * gone, or when the list changes faster than it can be read. */
 static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, size_t place) {
-	const tn_step none = {NULL, 0, 0};
+	const tn_step none = {NULL, 0, 0, 0};
 	tn_step at = none;
 	for (int looks = 0; looks < TN_NODE_LOOKS; looks++) {
 		tn_node *n = tn_get(&parent->newest, TN_ACQUIRE);
@@ -162,7 +163,7 @@ static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, s
 /* The next one after `at` below the same parent. */
 static inline tn_step tn_node_after(tn_step at, const tn_node *parent, size_t parent_life) {
 	tn_node *older = tn_get(&at.node->older, TN_ACQUIRE);
-	tn_step next = {NULL, 0, 0};
+	tn_step next = {NULL, 0, 0, 0};
 	bool here = tn_node_is(at.node, at.life);
 	if (here && (older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place)))
 		return next;

@@ -25,7 +25,8 @@ static struct {
 	tn_lock lock;
 	size_t last_index;
 	tn_stable nodes;
-	bool on_fork; /* it is arranged */
+	bool on_fork;			 /* it is arranged */
+	TN_ATOMIC(size_t) walks; /* that have begun */
 } listing = {.nodes = {.bytes = sizeof(tn_node)}, .last_index = 1 /* the page layer's */};
 
 void tn_list_lock(void) {
@@ -131,12 +132,19 @@ void tn_list_node(
 	tn_set(&n->version, 0, TN_RELEASE);
 	tn_set(&n->since_ms, 0, TN_RELEASE);
 	tn_set(&n->seen_resets, 0, TN_RELEASE);
+	tn_set(&n->moved, 0, TN_RELEASE);
 	tn_set(&n->wanted, 0, TN_RELAXED);
 	tn_node_link(n, parent);
 }
 
 void tn_unlist_node(tn_node *n) {
 	tn_node_unlink(n);
+}
+
+void tn_move_node(tn_node *n, tn_node *parent) {
+	tn_node_unlink(n);
+	tn_set(&n->moved, tn_get(&listing.walks, TN_RELAXED), TN_RELEASE);
+	tn_node_link(n, parent);
 }
 
 static tn_node *take_node(void) {
@@ -198,8 +206,8 @@ static uint64_t age_of(tn_node *n, uint64_t resets) {
 	return (size_t)now - since;
 }
 
-static uint64_t id_of(const tn_node *n) {
-	return (uint64_t)n->index << 32 | (uint32_t)tn_get(&n->number, TN_ACQUIRE);
+static uint64_t id_of(tn_step at) {
+	return (uint64_t)at.node->index << 32 | (uint32_t)at.number;
 }
 
 /* Under the lock. What the owner takes from there just now may be asked of it again. */
@@ -221,79 +229,88 @@ void tn_list_read(tn_node *n, tn_listed *listed) {
 	listed->age_ms = age_of(n, listed->stats.resets);
 }
 
-/* The way from where a walk began to where it is; the levels furthest up are forgotten. */
+typedef struct visit_job {
+	bool (*visit)(const tn_listed *listed, void *ctx);
+	void *ctx;
+	size_t wanted; /* of each */
+	size_t number; /* of the walk: what was moved since it began may have been visited */
+	size_t visited;
+	bool stopped;
+} visit_job;
+
+/* The way from where a walk began to where it is, of which the levels between the first and the last ones
+ * are forgotten. */
 typedef struct trail {
+	tn_step start, first; /* depths 0 and 1 */
 	tn_step steps[TRAIL];
-	unsigned depth, kept; /* levels below the start; of these, the last ones that are kept */
+	unsigned depth, kept; /* levels below the start; of these, how many parents are kept */
 } trail;
 
 static void descend(trail *t, tn_step at) {
+	if (t->depth == 1)
+		t->first = at;
 	t->steps[t->depth++ % TRAIL] = at;
 	t->kept += t->kept < TRAIL;
 }
 
-/* The node above `at`: remembered, or found from there. */
+static tn_step parent_of(const trail *t) {
+	return t->steps[(t->depth - 1) % TRAIL];
+}
+
+/* The node above `at`, which is at t->depth: remembered, or found from there. No node when it has gone. */
 static tn_step ascend(trail *t, tn_step at) {
-	tn_step above = {NULL, 0, 0};
+	tn_step above = {NULL, 0, 0, 0};
 	t->depth--;
 	if (t->kept > 0) {
 		t->kept--;
 		return t->steps[t->depth % TRAIL];
 	}
+	if (t->depth <= 1)
+		return t->depth == 0 ? t->start : t->first;
 	tn_node *parent = tn_get(&at.node->parent, TN_ACQUIRE);
-	if (!tn_node_is(at.node, at.life))
-		return above;
+	tn_node *grandparent = tn_get(&parent->parent, TN_ACQUIRE);
 	/* What is below a node lives no longer than it. */
-	above = (tn_step){parent, tn_get(&parent->life, TN_ACQUIRE), tn_get(&parent->place, TN_ACQUIRE)};
-	if (!tn_node_is(at.node, at.life))
+	if (tn_node_meet(parent, grandparent, &above) && !tn_node_is(at.node, at.life))
 		above.node = NULL;
 	return above;
 }
 
-/* The node to visit after `at` and what is below it. */
+/* The node to visit after `at` and what is below it. Where the way back is lost, that is what comes after the
+ * first node on it. */
 static tn_step step_on(trail *t, tn_step at) {
-	while (t->depth > 0 && at.node != NULL) {
+	while (t->depth > 0) {
 		tn_step above = ascend(t, at);
-		if (above.node == NULL)
-			break;
+		if (above.node == NULL) {
+			t->depth = 1;
+			at = t->first;
+			continue;
+		}
 		tn_step next = tn_node_after(at, above.node, above.life);
 		if (next.node != NULL) {
-			t->depth++;
-			t->kept += t->kept < TRAIL;
-			t->steps[(t->depth - 1) % TRAIL] = above;
+			descend(t, above);
 			return next;
 		}
 		at = above;
 	}
-	return (tn_step){NULL, 0, 0};
+	return (tn_step){NULL, 0, 0, 0};
 }
 
-typedef struct visit_job {
-	bool (*visit)(const tn_listed *listed, void *ctx);
-	void *ctx;
-	size_t wanted; /* of each */
-	size_t visited;
-	bool stopped;
-} visit_job;
-
-/* Copies and visits one node; false when it had gone. */
-static bool visit_node(visit_job *job, const trail *t, tn_step at, unsigned depth) {
+/* Copies and visits one node; false when it had gone, or may have been visited elsewhere. */
+static bool visit_node(visit_job *job, tn_step at, unsigned depth, uint64_t parent_id) {
 	tn_listed listed;
 	tn_list_lock();
-	bool there = tn_node_is(at.node, at.life);
+	bool there = tn_node_is(at.node, at.life) && tn_get(&at.node->moved, TN_ACQUIRE) < job->number;
 	if (there) {
 		tn_list_read(at.node, &listed);
 		want(at.node, job->wanted);
 	}
-	listed.id = id_of(at.node);
 	there = there && tn_node_is(at.node, at.life);
 	tn_list_unlock();
 	if (!there)
 		return false;
 	listed.depth = depth;
-	/* If that has gone meanwhile, this one was moved or is about to go. */
-	if (depth > 0)
-		listed.parent_id = id_of(t->steps[(t->depth - 1) % TRAIL].node);
+	listed.id = id_of(at);
+	listed.parent_id = parent_id;
 	job->visited++;
 	job->stopped = !job->visit(&listed, job->ctx);
 	return true;
@@ -301,18 +318,27 @@ static bool visit_node(visit_job *job, const trail *t, tn_step at, unsigned dept
 
 /* Visits what is below `start`, whose own depth is `depth`. */
 static void walk_below(visit_job *job, tn_step start, unsigned depth) {
-	trail t = {.depth = 0};
+	trail t = {.start = start};
 	descend(&t, start);
 	tn_step at = tn_node_below(start.node, start.life, SIZE_MAX);
 	while (at.node != NULL && !job->stopped) {
-		tn_step first = {NULL, 0, 0};
-		if (visit_node(job, &t, at, depth + t.depth))
+		tn_step first = {NULL, 0, 0, 0};
+		tn_step parent = parent_of(&t);
+		if (visit_node(job, at, depth + t.depth, parent.node == &tn_list_root ? 0 : id_of(parent)))
 			first = tn_node_below(at.node, at.life, SIZE_MAX);
 		if (first.node != NULL)
 			descend(&t, at);
 		at = first.node != NULL ? first : step_on(&t, at);
 	}
 }
+
+static visit_job begin_walk(
+	bool (*visit)(const tn_listed *listed, void *ctx), void *ctx, size_t wanted) {
+	size_t number = tn_add(&listing.walks, 1, TN_RELAXED) + 1;
+	return (visit_job){.visit = visit, .ctx = ctx, .wanted = wanted, .number = number};
+}
+
+static const tn_step all_roots = {&tn_list_root, 1, 0, 0};
 
 static bool visit_pages(visit_job *job) {
 	tn_listed pages = {.kind = TN_KIND_PAGES, .id = (uint64_t)1 << 32 | 1};
@@ -323,17 +349,16 @@ static bool visit_pages(visit_job *job) {
 }
 
 size_t tn_stats_snapshot(bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
-	visit_job job = {visit, ctx, TN_WANT_COUNT, 0, false};
+	visit_job job = begin_walk(visit, ctx, TN_WANT_COUNT);
 	if (visit_pages(&job))
-		walk_below(&job, (tn_step){&tn_list_root, 1, 0}, (unsigned)-1);
+		walk_below(&job, all_roots, (unsigned)-1);
 	return job.visited;
 }
 
 size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
-	visit_job job = {visit, ctx, TN_WANT_COUNT, 0, false};
-	tn_step start = {from, tn_get(&from->life, TN_ACQUIRE), 0};
-	trail none = {.depth = 0};
-	if (visit_node(&job, &none, start, 0) && !job.stopped)
+	visit_job job = begin_walk(visit, ctx, TN_WANT_COUNT);
+	tn_step start = {from, tn_get(&from->life, TN_ACQUIRE), 0, tn_get(&from->number, TN_ACQUIRE)};
+	if (visit_node(&job, start, 0, 0) && !job.stopped)
 		walk_below(&job, start, 0);
 	return job.visited;
 }
@@ -344,8 +369,8 @@ static bool pass(const tn_listed *listed, void *ctx) {
 }
 
 size_t tn_trim_all(void) {
-	visit_job job = {pass, NULL, TN_WANT_TRIM, 0, false};
-	walk_below(&job, (tn_step){&tn_list_root, 1, 0}, (unsigned)-1);
+	visit_job job = begin_walk(pass, NULL, TN_WANT_TRIM);
+	walk_below(&job, all_roots, (unsigned)-1);
 	return tn_pages_trim();
 }
 

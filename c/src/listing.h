@@ -113,6 +113,8 @@ void tn_list_prepare(void);
 void tn_list_node(
 	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name);
 void tn_unlist_node(tn_node *n);
+/* Gives a listed node another parent. */
+void tn_move_node(tn_node *n, tn_node *parent);
 
 /* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the
  * page layer's lock and nothing else. */

@@ -252,6 +252,10 @@ static void open_scope(scope *s, const scope *parent) {
 	tn_set(&s->ident[0], 0, TN_RELEASE);
 }
 
+static size_t least_of(size_t bytes, size_t bound) {
+	return bound != 0 && bound < bytes ? bound : bytes;
+}
+
 static bool apply_options(scope *s, const scope *parent, const tn_scope_options *o) {
 	bool root_only = o->shared || o->source != NULL;
 	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
@@ -264,13 +268,14 @@ static bool apply_options(scope *s, const scope *parent, const tn_scope_options 
 	}
 	if (o->ident != NULL)
 		write_ident(s, o->ident);
-	tn_arena_options sizes = {
-		.chunk_bytes = o->chunk_bytes == 0 ? SCOPE_CHUNK_BYTES : o->chunk_bytes,
-		.chunk_bytes_max = o->chunk_bytes_max == 0 ? SCOPE_CHUNK_BYTES_MAX : o->chunk_bytes_max,
-	};
-	/* The default bound of growth is no bound for what is asked for. */
-	if (o->chunk_bytes_max == 0 && o->chunk_bytes > SCOPE_CHUNK_BYTES_MAX)
-		sizes.chunk_bytes_max = o->chunk_bytes;
+	/* One default is no bound for what is asked for the other. */
+	tn_arena_options sizes = {.chunk_bytes = o->chunk_bytes, .chunk_bytes_max = o->chunk_bytes_max};
+	if (sizes.chunk_bytes == 0)
+		sizes.chunk_bytes = least_of(SCOPE_CHUNK_BYTES, o->chunk_bytes_max);
+	else if (sizes.chunk_bytes_max == 0 && sizes.chunk_bytes > SCOPE_CHUNK_BYTES_MAX)
+		sizes.chunk_bytes_max = sizes.chunk_bytes;
+	if (sizes.chunk_bytes_max == 0)
+		sizes.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
 	return tn_arena_size(&s->hot.arena, &sizes);
 }
 
@@ -553,8 +558,7 @@ static void move_scope(scope *child, scope *parent) {
 		tn_list_lock();
 	unlink_scope(child);
 	link_scope(child, parent);
-	tn_node_unlink(&child->node);
-	tn_node_link(&child->node, &parent->node);
+	tn_move_node(&child->node, &parent->node);
 	if (locked)
 		tn_list_unlock();
 }

@@ -27,7 +27,8 @@ typedef struct tn_stats {
 	                           the most that was built */
 	size_t chunk_count;		/* chunks held, the caller's buffer included */
 	size_t partial_count;	/* slabs: chunks with both live and free slots; those in the magazines of a
-	                           shared slab count as live; 0 elsewhere */
+	                           shared slab count as live; 0 elsewhere. In a snapshot of a slab as they
+	                           were counted last: where magazines change, if a reader asked before */
 	uint64_t refills;		/* times that a slow path brought in a chunk or filled a magazine */
 	uint64_t resets;
 	size_t slot_bytes;			/* of a slot; 0 where sizes differ */
