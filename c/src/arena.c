@@ -23,6 +23,7 @@
 
 #include "arena_chunks.h"
 #include "blocks.h"
+#include "probes.h"
 #include "pages.h"
 #include "range.h"
 
@@ -517,6 +518,7 @@ void tn_arena_reset_slow(tn_arena *a) {
 	}
 	note_restart(a);
 	a->resets++;
+	TN_PROBE(reset, a->kind, a->name);
 	a->depth = 0;
 	tn_leave(&a->busy);
 }

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "os.h"
+#include "probes.h"
 
 enum {
 	PAGE_BITS = TN_TABLE_PAGE_BITS,
@@ -361,9 +362,7 @@ void tn_pages_release(void *p, size_t size, size_t align) {
 	tn_os_unlock();
 }
 
-void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align) {
-	if (source->acquire == NULL)
-		return tn_pages_acquire(size, align);
+static void *ask_source(const tn_source *source, size_t size, size_t align) {
 	void *p = source->acquire(source->ctx, size, align);
 	if (p != NULL && ((uintptr_t)p & (align - 1)) == 0)
 		return p;
@@ -372,7 +371,14 @@ void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align) {
 	return errno = ENOMEM, NULL;
 }
 
+void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align) {
+	void *p = source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
+	TN_PROBE(chunk_acquire, p, size);
+	return p;
+}
+
 void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align) {
+	TN_PROBE(chunk_release, p, size);
 	if (source->acquire == NULL)
 		tn_pages_release(p, size, align);
 	else

@@ -19,6 +19,7 @@
 #include <stdarg.h>
 
 #include "arena_figures.h"
+#include "probes.h"
 #include "scope_limits.h"
 
 enum {
@@ -401,6 +402,9 @@ void tn_scope_reset(tn_scope *hot) {
 	if (s->newest != NULL)
 		end_children(s, "reset");
 	clear_scope(s);
+	/* The slow part of the arena's has the probe already. */
+	if (!tn_hook_checked() && s->hot.arena.restart != NULL)
+		TN_PROBE(reset, s->hot.arena.kind, s->hot.arena.name);
 	tn_arena_reset(&s->hot.arena);
 	s->state = SCOPE_ALIVE;
 }

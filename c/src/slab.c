@@ -31,6 +31,7 @@
 #include <stdatomic.h>
 
 #include "order.h"
+#include "probes.h"
 #include "slab_figures.h"
 #include "slab_magazines.h"
 #include "slots.h"
@@ -710,6 +711,7 @@ void tn_slab_reset(tn_slab *hot) {
 	s->carving = s->chunks;
 	s->carved = 0;
 	s->resets++;
+	TN_PROBE(reset, s->kind, s->name);
 	tell_readers(s);
 	tn_leave(&s->busy);
 }
