@@ -440,9 +440,10 @@ void table_rows(text *t, const view *v, const table_options *options) {
 /* ---- the header ---- */
 
 static void add_figure(text *t, const char *what, uint64_t bytes) {
-	char out[SHORT] = "?";
-	if (bytes != TN_LIVE_UNKNOWN)
-		short_bytes(out, bytes);
+	char out[SHORT];
+	if (bytes == TN_LIVE_UNKNOWN)
+		return;
+	short_bytes(out, bytes);
 	text_add(t, "  %s ", what);
 	text_style(t, "1");
 	text_add(t, "%s", out);
@@ -500,8 +501,7 @@ void table_header(text *t, const view *v) {
 		text_safe(t, v->state.malloc_name, sizeof v->state.malloc_name);
 		text_add(t, ")");
 		add_figure(t, "allocated", v->state.malloc_allocated_bytes);
-		if (v->state.malloc_active_bytes != TN_LIVE_UNKNOWN)
-			add_figure(t, "active", v->state.malloc_active_bytes);
+		add_figure(t, "active", v->state.malloc_active_bytes);
 		add_figure(t, "held", v->state.malloc_held_bytes);
 	}
 	text_end_line(t);
