@@ -3,7 +3,7 @@
 #ifndef TENURE_ARENA_RESOURCE_HPP
 #define TENURE_ARENA_RESOURCE_HPP
 
-#include <cstring>
+#include <cstdio>
 
 #include "arena.hpp"
 #include "detail/outstanding.hpp"
@@ -75,9 +75,10 @@ public:
 			tn_arena_trim(arena_);
 			return;
 		}
-		char name[sizeof own_.name];
-		std::memcpy(name, own_.name, sizeof name);
-		options_.name = name;
+		char name[TN_NAME_BYTES + 1];
+		std::snprintf(name, sizeof name, "%s", own_.name);
+		if (options_.name != nullptr)
+			options_.name = name;
 		tn_arena_deinit(arena_);
 		tn_arena_init(arena_, &options_);
 	}
@@ -117,6 +118,8 @@ public:
 	tn_stats stats() const noexcept {
 		tn_stats now;
 		tn_arena_stats(arena_, &now);
+		if (borrowed_ == nullptr && options_.name == nullptr)
+			std::snprintf(now.name, sizeof now.name, "arena_resource");
 		return now;
 	}
 
@@ -150,8 +153,6 @@ private:
 	}
 
 	void begin() {
-		if (options_.name == nullptr)
-			options_.name = "arena_resource";
 		if (!tn_arena_init(&own_, &options_))
 			detail::fail();
 	}

@@ -103,8 +103,9 @@ public:
 		tn_stats now{};
 		if (heap_ != nullptr)
 			tn_heap_stats(heap_, &now);
-		else
-			std::memcpy(now.name, name_, sizeof now.name);
+		if (!is_borrowed_)
+			std::snprintf(
+				now.name, sizeof now.name, "%s", options_.name == nullptr ? "heap_resource" : name_);
 		return now;
 	}
 
@@ -131,11 +132,12 @@ private:
 	}
 
 	void set(const heap_options &options) noexcept {
-		std::snprintf(
-			name_, sizeof name_, "%s", options.name == nullptr ? "heap_resource" : options.name);
 		options_ = options;
-		options_.name = name_;
 		options_.expendable = true;
+		if (options.name != nullptr) {
+			std::snprintf(name_, sizeof name_, "%s", options.name);
+			options_.name = name_;
+		}
 	}
 
 	TN_OUTLINED void *alloc_rare(std::size_t bytes, std::size_t align) {
