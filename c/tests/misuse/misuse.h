@@ -38,6 +38,10 @@ static inline tn_arena *make_arena(const char *name) {
 	return tn_arena_create(&(tn_arena_options){.name = name});
 }
 
+static inline tn_heap *make_heap(const char *name) {
+	return tn_heap_create(&(tn_heap_options){.name = name});
+}
+
 /* Reads or writes one byte behind the compiler's back. */
 static inline void touch(const char *how, void *p, size_t offset) {
 	volatile char *byte = (volatile char *)p + offset;
