@@ -165,23 +165,35 @@ private:
 
 /* ---- an owner that goes on meanwhile ---- */
 
-/* Takes snapshots one after the other on another CPU, from the first one's end until it is ended. */
-class onlooker {
+/* What the other thread does when it takes no snapshots, so that the other CPU is as busy: it reads as
+ * much memory, of its own. */
+void read_own_memory() {
+	static size_t own[listed_count][16];
+	size_t sum = 0;
+	for (const auto &line : own)
+		for (const size_t &word : line)
+			sum += *static_cast<const volatile size_t *>(&word);
+	size_t *p = &sum;
+	escape(p);
+}
+
+/* Does the same again and again on another CPU, from the end of the first time until it is ended. */
+class neighbour {
 public:
-	onlooker() : thread_([this] { look(); }) {
+	explicit neighbour(void (*work)()) : thread_([this, work] { repeat(work); }) {
 		while (!begun_.load())
 			std::this_thread::yield();
 	}
-	~onlooker() {
+	~neighbour() {
 		done_.store(true);
 		thread_.join();
 	}
 
 private:
-	void look() {
+	void repeat(void (*work)()) {
 		pin(1);
 		do {
-			take_snapshot();
+			work();
 			begun_.store(true);
 		} while (!done_.load());
 	}
@@ -219,20 +231,14 @@ public:
 		pin();
 	}
 	uint64_t run(size_t repeats) override {
-		if (!watched_)
-			return work(repeats);
-		onlooker meanwhile;
-		return work(repeats);
-	}
-
-private:
-	uint64_t work(size_t repeats) {
+		neighbour meanwhile(watched_ ? take_snapshot : read_own_memory);
 		uint64_t from = ticks();
 		for (size_t r = 0; r < repeats; r++)
 			Work::live(all_);
 		return ticks() - from;
 	}
 
+private:
 	bool watched_;
 	const listed_thousand &all_;
 };
@@ -247,7 +253,7 @@ template <class Work> workload make_owners(const char *name) {
 	w.threads = 2;
 	w.all_cpus = true;
 	w.subjects = {
-		{"tenure-alone", [] { return std::make_unique<owners<Work>>(false); }},
+		{"tenure-unwatched", [] { return std::make_unique<owners<Work>>(false); }},
 		{"tenure-watched", [] { return std::make_unique<owners<Work>>(true); }},
 	};
 	return w;
