@@ -40,6 +40,8 @@ int main(void) {
 		thrd_sleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	tn_watch(NULL, NULL);
+	/* What is asked where the line comes from: ages and bytes. */
+	tn_scope_print(process, stderr);
 	tn_scope_destroy(process);
 	return 0;
 }
