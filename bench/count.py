@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-LEFT_OUT = re.compile(r"bulk|-65536$|cjson|orc-(new|delete)|^pmr-|^lua|^sqlite|^jansson")
+LEFT_OUT = re.compile(r"bulk|-65536$|cjson|orc-(new|delete)|^pmr-|^lua|^sqlite|^jansson|^list-")
 FEW, MANY = 200, 600
 
 
