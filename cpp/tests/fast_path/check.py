@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 
-PATHS = ["new_orc", "delete_orc", "new_elf", "delete_elf", "new_ent", "delete_ent", "make_point"]
+PATHS = ["new_orc", "delete_orc", "new_elf", "delete_elf", "new_ent", "delete_ent", "make_point",
+         "make_point_in_scope"]
 # What the compiler says, and of what.
 MUST_FAIL = [
     ("more than the budget", "tenure::size_based_arena<char[1024], 1025, 1 << 20>::get();"),
@@ -21,6 +22,7 @@ MUST_FAIL = [
     ("an arena for no object", "tenure::size_based_arena<char, 0>::get();"),
     ("aligns up to TN_ALIGN_MAX",
      "struct alignas(1 << 21) wide {}; tenure::size_based_arena<wide, 1>::get();"),
+    ("which destructor?", "struct base { virtual void f(); }; tenure::heap().destroy(new base);"),
 ]
 MUST_COMPILE = "tenure::size_based_arena<char[1024], 1024, 1 << 20>::get();"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,9 +72,10 @@ def main():
             failures += complaints_of(name, path)
         in_c = len(hot_path(assembly("gcc", "-std=c11", "paths.c"), "make_point_in_c"))
         print("instructions:", ", ".join(f"{name} {count}" for name, count in counts.items()))
-        print(f"arena.make {counts['make_point']}, in C {in_c}")
-        if counts["make_point"] != in_c:
-            failures.append("arena.make takes another number of instructions than C")
+        for name in "make_point", "make_point_in_scope":
+            print(f"{name} {counts[name]}, in C {in_c}")
+            if counts[name] != in_c:
+                failures.append(f"{name} takes another number of instructions than C")
     else:
         print("skipped: the assembly of this machine is not known")
     print("\n".join(failures))

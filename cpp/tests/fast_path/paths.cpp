@@ -37,4 +37,7 @@ void delete_ent(ent *p) {
 point *make_point(tenure::arena &a, long x) {
 	return a.make<point>(x, x, x);
 }
+point *make_point_in_scope(tenure::scope &s, long x) {
+	return s.make<point>(x, x, x);
+}
 }
