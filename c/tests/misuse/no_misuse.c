@@ -1,4 +1,5 @@
-/* What is legal in every mode: no end to an arena, nothing to free, slabs and a pool that outlive main.
+/* What is legal in every mode: no end to an arena, nothing to free, slabs, a pool and scopes that outlive
+ * main.
  *
  * release   EXIT
  * hardened  EXIT
@@ -28,6 +29,14 @@ int main(void) {
 	tn_pool_put(p, NULL);
 	tn_pool_put(p, tn_pool_get(p));
 	tn_pool_get(p);
+	tn_scope *root = tn_scope_create(NULL, NULL, NULL);
+	tn_scope *child = tn_scope_create(root, NULL, NULL);
+	tn_scope_defer(child, free, NULL);
+	tn_slab_alloc(tn_scope_slab(child, 64, 0, NULL));
+	tn_heap_alloc(tn_scope_heap(child, NULL), 64, 0);
+	tn_scope_reset(root);
+	tn_scope_alloc(tn_scope_create(root, NULL, NULL), 100, 0);
+	tn_scope_destroy(NULL);
 	tn_shared_slab_destroy(NULL);
 	tn_pool_destroy(NULL);
 	tn_slab_destroy(NULL);
