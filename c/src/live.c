@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "atomics.h"
+#include "listing.h"
 #include "live_format.h"
 #include "lock.h"
 #include "observer.h"
@@ -163,7 +164,7 @@ void tn_live_if_asked(void) {
 	errno = before;
 }
 
-void tn_live_in_child(void) {
+TN_RACY void tn_live_in_child(void) {
 	tn_set(&live.lock.state, LOCK_FREE, TN_RELAXED);
 	tn_set(&live.asked, false, TN_RELAXED);
 	if (live.on)

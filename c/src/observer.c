@@ -162,7 +162,7 @@ __attribute__((destructor)) static void end_observer(void) {
 }
 #endif
 
-void tn_observer_in_child(void) {
+TN_RACY void tn_observer_in_child(void) {
 	for (size_t i = 0; i < TN_OBSERVED_COUNT; i++) {
 		observed *o = &observer.works[i];
 		o->work = NULL;

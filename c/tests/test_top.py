@@ -1,6 +1,6 @@
 """tenure-top from outside: what it prints, in all its forms, and how it ends.
 
-    test_top.py TENURE-TOP TARGET LIBRARY
+    test_top.py TENURE-TOP TARGET LIBRARY [SANITIZER]
 
 TARGET is top_target.c, linked with LIBRARY, which names the mode.
 """
@@ -23,6 +23,7 @@ import unittest
 from prometheus_client.parser import text_string_to_metric_families
 
 TOP, TARGET, LIBRARY = sys.argv[1:4]
+SANITIZED = len(sys.argv) > 4
 MODE = {"tenure": "release", "tenure-hardened": "hardened", "tenure-debug": "debug"}[LIBRARY]
 NOBODY = 65534
 HARM = "evil\x1b[2J\"\\\n{}\ufffd\x9b"
@@ -211,6 +212,7 @@ class Names(unittest.TestCase):
         self.assertGreater(other[0], 100)
 
 
+@unittest.skipIf(SANITIZED, "malloc is the sanitizer's")
 class Malloc(unittest.TestCase):
     def told(self, preload):
         with Target(preload=preload) as target:

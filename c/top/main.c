@@ -122,7 +122,7 @@ static bool parse(int count, char **words, arguments *a, int *status) {
 	return true;
 }
 
-static bool print(const view *v, const arguments *a) {
+static bool print(view *v, const arguments *a) {
 	text t = {.end_of_line = "\n", .styled = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
 	if (a->output == JSON)
 		report_json(&t, v);
@@ -135,7 +135,7 @@ static bool print(const view *v, const arguments *a) {
 	}
 	bool done = text_write(&t, STDOUT_FILENO);
 	if (!done)
-		fprintf(stderr, "tenure-top: cannot write: %s\n", strerror(errno));
+		snprintf(v->message, sizeof v->message, "cannot write: %s", strerror(errno));
 	text_free(&t);
 	return done;
 }
@@ -150,8 +150,8 @@ int main(int count, char **words) {
 	bool done = view_open(&v, a.pid) && view_read(&v);
 	if (done && a.output == SCREEN && screen_is_possible())
 		done = screen_run(&v, a.table, a.seconds);
-	else if (done)
-		return print(&v, &a) ? DONE : FAILED;
+	else
+		done = done && print(&v, &a);
 	if (!done)
 		fprintf(stderr, "tenure-top: %s\n", v.message);
 	view_close(&v);
