@@ -15,6 +15,9 @@
 template <> struct facts<tenure::arena> {
 	static constexpr const char *name = "arena";
 };
+template <> struct facts<tenure::heap> {
+	static constexpr const char *name = "heap";
+};
 
 namespace {
 
@@ -72,8 +75,8 @@ using memories = testing::Types<polymorphic<std::pmr::monotonic_buffer_resource>
 	polymorphic<std::pmr::unsynchronized_pool_resource>,
 	polymorphic<std::pmr::synchronized_pool_resource>, polymorphic<tenure::arena_resource>,
 	polymorphic<tenure::slab_resource>, polymorphic<tenure::shared_slab_resource>,
-	by_type<tenure::arena_resource>, by_type<tenure::slab_resource>,
-	by_type<tenure::shared_slab_resource>, by_type<tenure::arena>>;
+	polymorphic<tenure::heap_resource>, by_type<tenure::arena_resource>, by_type<tenure::slab_resource>,
+	by_type<tenure::shared_slab_resource>, by_type<tenure::arena>, by_type<tenure::heap>>;
 TYPED_TEST_SUITE(containers, memories, name_of_memory);
 
 constexpr size_t steps = 4000;
