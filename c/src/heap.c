@@ -176,12 +176,15 @@ static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
 			return use_span(b, s), true;
-	walk = walk_spans(h);
-	for (span *s; (s = next_of(&walk)) != NULL;)
-		if (s->chunk_bytes >= b->room && take_empty(h, s))
-			return cut_span(h, s, class), true;
+	size_t usual = wanted_chunk(b);
 	size_t least = power_of_two(b->room < TN_OS_PAGE ? TN_OS_PAGE : b->room);
-	span *s = new_span_at_last(h, least, least, SPAN_SPARE);
+	span *s = new_span_at_last(h, usual, usual, SPAN_SPARE);
+	if (s == NULL)
+		s = new_span_at_last(h, least, least, SPAN_SPARE);
+	walk = walk_spans(h);
+	for (span *empty; s == NULL && (empty = next_of(&walk)) != NULL;)
+		if (empty->chunk_bytes >= b->room && take_empty(h, empty))
+			s = empty;
 	if (s == NULL)
 		return errno = ENOMEM, false;
 	return cut_span(h, s, class), true;
@@ -379,6 +382,15 @@ void *tn_heap_alloc(tn_heap *h, size_t size, size_t align) {
 	return heap_alloc_slow(h, size, align);
 }
 
+static void return_surplus_spans(tn_heap *h) {
+	unsigned kind = SPARE_KINDS;
+	while (h->spare_bytes > 2 * h->used_bytes + SPARE_BYTES_MIN && kind > 0)
+		if (h->spare[kind - 1] == NULL)
+			kind--;
+		else
+			end_spare(h, h->spare[kind - 1]);
+}
+
 /* A span of a class that is not its current one: lists it, or spares it when it is empty. */
 static void look_at_small(tn_heap *h, span *s) {
 	bin *b = &h->bins[s->class];
@@ -393,8 +405,7 @@ static void look_at_small(tn_heap *h, span *s) {
 		return;
 	unlink_span(&b->partial, s);
 	spare_span(h, s);
-	if (h->spare_bytes > 2 * h->used_bytes + SPARE_BYTES_MIN)
-		end_spare(h, s);
+	return_surplus_spans(h);
 }
 
 /* A span's countdown has come to its end. */

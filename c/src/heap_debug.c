@@ -177,8 +177,6 @@ static large_block *find_large(const tn_heap *h, const void *p) {
 
 static void *take_large_block(tn_heap *h, size_t size, size_t align, const void *site) {
 	size_t whole = size < align ? align : size;
-	if (whole > PTRDIFF_MAX - TN_OS_PAGE)
-		return errno = ENOMEM, NULL;
 	/* A chunk holds a fence, too. */
 	whole = tn_round_up(whole + 1, TN_OS_PAGE);
 	if (tn_is_paged(&h->source))
@@ -284,17 +282,19 @@ static void *take_small(tn_heap *h, size_t size, const void *site) {
 	return p;
 }
 
-static void *take_block(tn_heap *h, size_t size, size_t align, const void *site) {
+static void *take_any(tn_heap *h, size_t size, size_t align, const void *site) {
 	bool small = size <= DEBUG_SMALL_BYTES && align <= HEAP_GRAIN;
 	void *p = small ? take_small(h, size, site) : take_large_block(h, size, align, site);
 	return p;
 }
 
 static void *alloc_block(tn_heap *h, size_t size, size_t align, const void *site) {
-	void *p = take_block(h, size, align, site);
+	if (size > PTRDIFF_MAX / 2)
+		return errno = ENOMEM, NULL;
+	void *p = take_any(h, size, align, site);
 	/* What waits in quarantine yields before a call has to fail. */
 	if (p == NULL && trim_slabs(h) > 0)
-		p = take_block(h, size, align, site);
+		p = take_any(h, size, align, site);
 	if (p == NULL)
 		return errno = ENOMEM, NULL;
 	const slab *s = slab_of(h, p);
@@ -446,13 +446,13 @@ bool tn_heap_owns(const tn_heap *h, const void *p) {
 	return slab_of(h, p) != NULL || find_large(h, p) != NULL;
 }
 
-static void add_slab(tn_stats *to, const tn_slab *s) {
+static void add_slab(tn_stats *to, const tn_slab *s, bool of_blocks) {
 	tn_stats one;
 	if (s == NULL)
 		return;
 	tn_slab_stats(s, &one);
 	to->committed_bytes += one.committed_bytes;
-	to->chunk_count += one.chunk_count;
+	to->chunk_count += of_blocks ? one.chunk_count : 0;
 	to->refills += one.refills;
 	to->cached_bytes += one.cached_bytes;
 }
@@ -468,9 +468,8 @@ static void read_heap(const tn_heap *h, tn_stats *stats) {
 	for (const large_block *b = h->large; b != NULL; b = b->next)
 		stats->chunk_count++;
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++)
-		add_slab(stats, h->slabs[i]);
-	if (h->records != NULL)
-		add_slab(stats, h->records);
+		add_slab(stats, h->slabs[i], true);
+	add_slab(stats, h->records, false);
 	stats->reserved_bytes = stats->committed_bytes;
 }
 
