@@ -1,5 +1,5 @@
-// Chains of scopes deeper than any stack, and forks of a process whose threads are inside shared roots and
-// the listing: nothing hangs, the child may use all there is, and the parent never notices.
+// Chains of scopes deeper than any stack, and forks of a process whose threads are inside shared roots
+// and the listing: nothing hangs, the child may use all there is, and the parent never notices.
 //
 // These other threads call no malloc: AddressSanitizer's is not made for forks beside it.
 #include "scope_use.h"

@@ -372,7 +372,8 @@ TEST(listing, a_visitor_destroys_what_it_sees_and_what_it_would_see) {
 		if (name == "19" || name == "12")
 			tn_scope_destroy(scopes[name]);
 		if (name == "15")
-			tn_scope_destroy(scopes["15"]), tn_scope_destroy(scopes["14"]), tn_scope_destroy(scopes["13"]);
+			for (const char *gone : {"15", "14", "13"})
+				tn_scope_destroy(scopes[gone]);
 		if (name == "10")
 			tn_scope_reset(root.get());
 	};

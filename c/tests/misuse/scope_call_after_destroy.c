@@ -1,7 +1,7 @@
 /* A scope is used after its end: seen in every mode, by every call.
  *
- * args      destroy create alloc copy printf reset trim defer undefer adopt into arena slab heap limit external
- *           parent owns each stats print verify
+ * args      destroy create alloc copy printf reset trim defer undefer adopt into arena slab heap limit
+ *           external parent owns each stats print verify
  * release   ABRT tenure: scope: {op}: {s} is not a live scope
  * hardened  ABRT tenure: scope: {op}: {s} is not a live scope
  * debug     ABRT tenure: scope: {op}: {s} is not a live scope

@@ -1,12 +1,12 @@
 /* A deferred call ends a scope above its own, which is not ending itself: seen in every mode.
  *
  * args      destroy reset x root parent
- * release   ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not end
- *           what is above its scope
- * hardened  ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not end
- *           what is above its scope
- * debug     ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not end
- *           what is above its scope
+ * release   ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not
+ *           end what is above its scope
+ * hardened  ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not
+ *           end what is above its scope
+ * debug     ABRT tenure: scope "{which}": {op}: a scope below it is ending: a deferred call must not
+ *           end what is above its scope
  */
 #include "misuse.h"
 

@@ -1,7 +1,7 @@
 /* A second thread enters a scope while the first is inside a call, in the source of the tree's chunks.
  *
- * args      create alloc copy printf reset trim undefer adopt arena slab heap limit external owns each stats
- *           verify destroy
+ * args      create alloc copy printf reset trim undefer adopt arena slab heap limit external owns each
+ *           stats verify destroy
  * release   undefined
  * hardened  ABRT tenure: scope "s": {op}: overlaps another call
  * debug     ABRT tenure: scope "s": {op}: thread N overlaps a call of thread M
