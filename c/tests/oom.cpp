@@ -1,6 +1,6 @@
 // No memory at the n-th call to the source, n = 1, 2, ... until a run is clean: once, and for ever.
 #include "crowd.h"
-#include "ledger.h"
+#include "heap_use.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 // A script runs to its end whatever fails. Each call is tried again once when it failed.
 class script {
-  public:
+public:
 	explicit script(const tn_source *source) : source(source) {
 	}
 
@@ -88,6 +88,35 @@ class script {
 		EXPECT_EQ(built, 0u);
 	}
 
+	void run_heap(bool zero) {
+		tn_heap_options options = {};
+		options.source = source;
+		options.zero = zero;
+		options.expendable = true;
+		tn_heap *h = nullptr;
+		auto create = [&] { return (h = tn_heap_create(&options)) != nullptr; };
+		if (!attempt(create))
+			return;
+		for (int cycle = 0; cycle < 3; cycle++) {
+			for (size_t i = 0; i < 24; i++)
+				one_block(h, nullptr, i * i * 16);
+			for (size_t i = 0; i < blocks.size(); i += 4)
+				one_block(h, &blocks[i], blocks[i].size * 3 + 10);
+			for (size_t i = 0; i < blocks.size(); i += 3) {
+				tn_heap_free(h, blocks[i].p);
+				blocks[i] = blocks.back();
+				blocks.pop_back();
+			}
+			cycle == 0 ? static_cast<void>(tn_heap_trim(h)) : check(h);
+			if (cycle == 1) {
+				tn_heap_reset(h);
+				blocks.clear();
+			}
+		}
+		tn_heap_destroy(h);
+		blocks.clear();
+	}
+
 	// A pool takes its memory from the page layer; what fails here is init.
 	void run_pool(size_t size, size_t many) {
 		tn_pool_options options = {};
@@ -120,7 +149,7 @@ class script {
 	size_t refused = 0;
 	size_t init_calls = 0, fail_from = SIZE_MAX, fail_count = 0, init_failures = 0;
 
-  private:
+private:
 	struct piece {
 		void *p;
 		size_t size;
@@ -351,6 +380,32 @@ class script {
 			check(p, size);
 	}
 
+	// A new block, or `old` of another size.
+	void one_block(tn_heap *h, piece *old, size_t size) {
+		void *p = nullptr;
+		bool had = attempt([&] {
+			std::string before = to_text(figures_of(h));
+			p = tn_heap_realloc(h, old == nullptr ? nullptr : old->p, size);
+			// Debug gives up its quarantine before a call fails.
+			EXPECT_TRUE(p != nullptr || debug_mode || to_text(figures_of(h)) == before);
+			return p != nullptr;
+		});
+		if (!had)
+			return check(h);
+		fill(p, size, size);
+		if (old == nullptr)
+			blocks.push_back({p, size});
+		else
+			*old = {p, size};
+	}
+
+	void check(const tn_heap *h) {
+		EXPECT_TRUE(tn_heap_verify(h));
+		EXPECT_EQ(figures_of(h).live_count, blocks.size());
+		for (const piece &b : blocks)
+			EXPECT_TRUE(filled(b.p, b.size, b.size));
+	}
+
 	void check(tn_pool *p, size_t size) {
 		tn_stats stats = stats_of(p);
 		EXPECT_EQ(stats.live_count, slots.size());
@@ -410,6 +465,12 @@ TEST(oom, slab_of_large_slots) {
 		fail_each_call(count, [](script &s) { s.run_slab(3000, 12); });
 }
 
+// A class whose usual chunk is refused makes do with another, so that a failure may pass unseen.
+TEST(oom, heap) {
+	for (size_t count : counts)
+		fail_each_call(count, [&](script &s) { s.run_heap(count == 2); }, false);
+}
+
 // The page layer itself, with so much address space left.
 int run_with_address_space(size_t left) {
 	rlimit most = {};
@@ -423,6 +484,7 @@ int run_with_address_space(size_t left) {
 	s.run_slab(3000, 300);
 	s.run_shared_slab(3000, 30, 0);
 	s.run_pool(3000, 30);
+	s.run_heap(false);
 	tn_arena_options options = {};
 	options.reserve_bytes = 512 * mib;
 	arena_owner reserved = make_arena(options);

@@ -1,6 +1,6 @@
 // Sizes, counts and alignments that cannot be: refused for the right reason, or a block that is there.
 #include "crowd.h"
-#include "ledger.h"
+#include "heap_use.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -55,7 +55,7 @@ size_t align_step_of_many() {
 
 // An arena with books, and what each call on it must leave behind.
 class witness {
-  public:
+public:
 	explicit witness(bool fixed) : a(options(fixed)) {
 		EXPECT_TRUE(a.ready);
 		old = static_cast<char *>(tn_arena_alloc(a.get(), 40, 8));
@@ -107,7 +107,7 @@ class witness {
 	placed_arena a;
 	char *old = nullptr;
 
-  private:
+private:
 	tn_arena_options options(bool fixed) {
 		tn_arena_options o = {};
 		o.source = books.source();
@@ -304,6 +304,34 @@ TEST(bad_input, slab_batch_counts) {
 		ASSERT_EQ(none[0], nullptr);
 		ASSERT_EQ(tn_slab_in_use(s.get()), 0u);
 	}
+}
+
+TEST(bad_input, heap_alloc_and_realloc) {
+	std::vector<size_t> sizes = interesting_sizes();
+	std::vector<size_t> aligns = alignments();
+	tn_heap_options options = {};
+	options.limit_bytes = 8 * mib;
+	owned_heap h = new_heap(options);
+	char *kept = take(h.get(), 100);
+	fill(kept, 100, 1);
+	for (size_t i = 0; i < sizes.size(); i++)
+		for (size_t k = i % 4; k < aligns.size(); k += 4) {
+			size_t size = sizes[i], align = aligns[k];
+			errno = 0;
+			char *p = take(h.get(), size, align);
+			if (p == nullptr) {
+				ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL) << size << " at " << align;
+				ASSERT_TRUE(!good_alignment(align) || size > 3 * mib) << size << " at " << align;
+				continue;
+			}
+			ASSERT_TRUE(good_alignment(align) && size <= 8 * mib) << size << " at " << align;
+			ASSERT_TRUE(aligned_to(p, align == 0 ? 16 : align));
+			fill(p, std::min(size, page), 2);
+			char *q = static_cast<char *>(tn_heap_realloc(h.get(), p, sizes[(i + k) % sizes.size()]));
+			tn_heap_free(h.get(), q == nullptr ? p : q);
+			ASSERT_EQ(figures_of(h.get()).live_count, 1u);
+		}
+	EXPECT_TRUE(filled(kept, 100, 1) && tn_heap_verify(h.get()));
 }
 
 // Debug forgets nothing, so that making a thousand allocators takes long.
