@@ -80,6 +80,10 @@ public:
 		if (options_.name != nullptr)
 			options_.name = name;
 		tn_arena_deinit(arena_);
+		if (tn_arena_init(arena_, &options_))
+			return;
+		/* Unlisted it needs no memory. */
+		options_.name = nullptr;
 		tn_arena_init(arena_, &options_);
 	}
 

@@ -17,7 +17,7 @@ using heap_options = tn_heap_options;
 
 namespace detail {
 
-/* Where the class is found from the size: alignments up to what every class has. */
+/* The size says what it is part of: at alignments up to what every class has. */
 TN_FORCED void heap_free(tn_heap *h, void *p, std::size_t size, std::size_t align) noexcept {
 	if (TN_LIKELY(align <= 16))
 		tn_heap_free_sized(h, p, size);
@@ -92,8 +92,8 @@ public:
 		return detail::had(tn_heap_alloc(heap_, size, align));
 	}
 
-	/* Gives a block back; nullptr is a no-op. With the size and the alignment that it was allocated
-	 * with nothing is looked up. */
+	/* Gives a block back; nullptr is a no-op. The size and the alignment, where they are given, are
+	 * those that it was allocated with. */
 	TN_FORCED void free(void *p) noexcept {
 		tn_heap_free(heap_, p);
 	}

@@ -242,8 +242,8 @@ public:
 		return tn_scope_owns(scope_, p);
 	}
 
-	/* Calls `visit(tn_scope *)` for every child, newest first. `visit` must not change the tree, and
-	 * must not throw. */
+	/* Calls `visit(tn_scope *)` for every child, newest first. `visit` must not change a tree, take
+	 * a snapshot or throw. */
 	template <class Visit> void each(Visit &&visit) {
 		auto *call = std::addressof(visit);
 		tn_scope_each(
