@@ -277,6 +277,7 @@ void add_to(void *arg) {
 	scope_owner root = make_root();
 	tn_scope *child = tn_scope_create(root.get(), "child", nullptr);
 	EXPECT_EQ(tn_scope_create(s, "late", nullptr), nullptr);
+	EXPECT_FALSE(tn_scope_undefer(s, add_to, s)) << "it is being called";
 	EXPECT_FALSE(tn_scope_defer(s, add_to, s));
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT_FALSE(tn_scope_adopt(child, s));
