@@ -166,7 +166,7 @@ void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *sit
 	arena_enter(a, "alloc");
 	void *p = alloc_at(a, size, align == 0 ? 16 : align, site);
 	tn_leave(&a->busy);
-	if (TN_UNLIKELY((tn_wanted(a->node) & TN_WANT_TRIM) != 0))
+	if (TN_UNLIKELY(tn_wanted(a->node, TN_WANT_TRIM)))
 		tn_arena_trim(a);
 	return p;
 }

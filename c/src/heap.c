@@ -275,7 +275,7 @@ static bool find_free(tn_heap *h, unsigned class) {
 
 /* The current word is used up: sees to it that there is one with a bit. */
 static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, size_t asked) {
-	if ((tn_wanted(h->node) & TN_WANT_TRIM) != 0)
+	if (tn_wanted(h->node, TN_WANT_TRIM))
 		return_empty_spans(h);
 	bool found = find_free(h, class);
 	if (found)
@@ -286,7 +286,7 @@ static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, si
 
 TN_INLINE void *take_lowest(bin *b) {
 	uint64_t bits = *b->word;
-	char *slot = b->base + (size_t)__builtin_ctzll(bits) * b->room;
+	char *slot = b->base + (size_t)(unsigned)__builtin_ctzll(bits) * b->room;
 	*b->word = bits & (bits - 1);
 	return slot;
 }
@@ -353,18 +353,22 @@ static unsigned aligned_class(size_t size, size_t align) {
 	return align > TN_OS_PAGE ? HEAP_CLASS_COUNT : class;
 }
 
-static void *heap_take(tn_heap *h, size_t size, size_t align) {
-	unsigned class = aligned_class(size, align < HEAP_GRAIN ? HEAP_GRAIN : align);
-	if (TN_LIKELY(class < HEAP_CLASS_COUNT))
-		return alloc_small(h, class, size);
-	return alloc_large(h, size, align);
+static void *heap_take(tn_heap *h, size_t size) {
+	if (TN_LIKELY(size <= HEAP_SMALL_BYTES))
+		return alloc_small(h, heap_class_of(size), size);
+	return alloc_large(h, size, HEAP_GRAIN);
+}
+
+static void *heap_take_aligned(tn_heap *h, size_t size, size_t align) {
+	unsigned class = aligned_class(size, align);
+	return class < HEAP_CLASS_COUNT ? alloc_small(h, class, size) : alloc_large(h, size, align);
 }
 
 static __attribute__((noinline)) void *heap_alloc_slow(tn_heap *h, size_t size, size_t align) {
 	if (!heap_align_valid(align))
 		return errno = EINVAL, NULL;
 	heap_enter(h, "alloc");
-	void *p = heap_take(h, size, align);
+	void *p = align <= HEAP_GRAIN ? heap_take(h, size) : heap_take_aligned(h, size, align);
 	heap_leave(h);
 	return p;
 }
@@ -439,30 +443,39 @@ static TN_COLD _Noreturn void panic_not_a_block(
 	tn_panic("heap", h->name, "%s: %p is free already", operation, p);
 }
 
-/* The bit of the block at p, which lies in s; 0 when it is not a block's start or not live. */
-TN_INLINE uint64_t live_bit(const span *s, const void *p, size_t *word) {
+/* Whether a block begins at p, which lies in s, and its number. */
+TN_INLINE bool find_slot(const span *s, const void *p, size_t *number) {
 	uint64_t product = (uint64_t)((uintptr_t)p - (uintptr_t)s->base) * s->reciprocal;
-	uint64_t bit = (uint64_t)1 << (product >> 32) % WORD_BITS;
-	*word = (size_t)(product >> 32) / WORD_BITS;
-	return (uint32_t)product < s->reciprocal && (s->free[*word] & bit) == 0 ? bit : 0;
+	*number = (size_t)(product >> 32);
+	return (uint32_t)product < s->reciprocal;
+}
+
+/* Sets the bit of a live slot; false when it is free already. */
+TN_INLINE bool free_slot(span *s, size_t number) {
+	uint64_t *word = &s->free[number / WORD_BITS];
+	uint64_t bits = *word;
+	if (TN_UNLIKELY((bits >> number % WORD_BITS & 1) != 0))
+		return false;
+	*word = bits | (uint64_t)1 << number % WORD_BITS;
+	return true;
 }
 
 /* The span of a live block; panics at anything else. */
 static span *block_span(const tn_heap *h, const void *p, const char *operation) {
 	span *s = span_of(h, p);
-	size_t word;
-	if (TN_UNLIKELY(s == NULL || live_bit(s, p, &word) == 0))
+	size_t number;
+	if (TN_UNLIKELY(s == NULL || !find_slot(s, p, &number) || !slot_is_live(s, number)))
 		panic_not_a_block(h, p, operation);
-	if (TN_MODE == TN_MODE_HARDENED && (size_t)((const char *)p - s->base) >= s->count * s->room)
+	if (TN_MODE == TN_MODE_HARDENED && number >= s->count)
 		panic_not_a_block(h, p, operation);
 	return s;
 }
 
 static void put_block(tn_heap *h, span *s, void *p) {
-	size_t word;
-	uint64_t bit = live_bit(s, p, &word);
+	size_t number;
+	find_slot(s, p, &number);
 	tn_wipe_slot(p, s->room);
-	s->free[word] |= bit;
+	free_slot(s, number);
 	if (--s->countdown == 0)
 		look_at_span(h, s);
 }
@@ -475,19 +488,20 @@ static __attribute__((noinline)) void heap_free_slow(tn_heap *h, void *p) {
 	heap_leave(h);
 }
 
-void tn_heap_free(tn_heap *h, void *p) {
+TN_INLINE void heap_free(tn_heap *h, void *p) {
 	span *s = span_of(h, p);
-	if (TN_LIKELY(!tn_hook_checked() && s != NULL)) {
-		size_t word;
-		uint64_t bit = live_bit(s, p, &word);
-		if (TN_LIKELY(bit != 0)) {
-			s->free[word] |= bit;
-			if (TN_UNLIKELY(--s->countdown == 0))
-				look_at_span(h, s);
-			return;
-		}
+	size_t number;
+	if (TN_LIKELY(
+			!tn_hook_checked() && s != NULL && find_slot(s, p, &number) && free_slot(s, number))) {
+		if (TN_UNLIKELY(--s->countdown == 0))
+			look_at_span(h, s);
+		return;
 	}
 	heap_free_slow(h, p);
+}
+
+void tn_heap_free(tn_heap *h, void *p) {
+	heap_free(h, p);
 }
 
 void tn_heap_free_sized(tn_heap *h, void *p, size_t size) {
@@ -499,7 +513,7 @@ void tn_heap_free_sized(tn_heap *h, void *p, size_t size) {
 				p, s->room, size);
 		heap_leave(h);
 	}
-	tn_heap_free(h, p);
+	heap_free(h, p);
 }
 
 /* ---- realloc ---- */
@@ -514,7 +528,7 @@ static void zero_rest(const tn_heap *h, span *s, char *p, size_t size) {
 }
 
 static void *heap_move(tn_heap *h, span *s, void *p, size_t size) {
-	void *q = heap_take(h, size, 0);
+	void *q = heap_take(h, size);
 	if (q == NULL)
 		return NULL;
 	size_t kept = s->state == SPAN_LARGE ? s->asked : s->room;

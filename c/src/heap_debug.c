@@ -478,7 +478,7 @@ static void publish_heap(const tn_heap *h) {
 	tn_stats stats;
 	if (h->node == NULL)
 		return;
-	if ((tn_wanted(h->node) & TN_WANT_TRIM) != 0)
+	if (tn_wanted(h->node, TN_WANT_TRIM))
 		trim_slabs((tn_heap *)(uintptr_t)h);
 	read_heap(h, &stats);
 	tn_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});

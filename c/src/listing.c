@@ -75,27 +75,40 @@ static bool make_records(tn_stable *store) {
 	return true;
 }
 
-size_t tn_stable_take(tn_stable *store, void **records, size_t count) {
-	size_t taken = 0;
-	tn_list_lock();
-	/* Where there is no memory, one that was used just now will do. */
-	if (store->count > TN_STABLE_IDLE || store->fresh > 0 || make_records(store) || store->count > 0)
-		do {
-			char *record = store->oldest;
-			records[taken++] = record;
-			store->oldest = (char *)node_in(store, record)->newer;
-			store->youngest = store->oldest == NULL ? NULL : store->youngest;
-			store->count--;
-			store->fresh -= store->fresh > 0;
-		} while (taken < count && (store->count > TN_STABLE_IDLE || store->fresh > 0));
-	tn_list_unlock();
-	return taken;
+/* Where there is no memory, one that was used just now will do. */
+static bool have_record(tn_stable *store) {
+	return store->count > TN_STABLE_IDLE || store->fresh > 0 || make_records(store) || store->count > 0;
 }
 
-void tn_stable_give(tn_stable *store, void **records, size_t count) {
+void *tn_stable_take(tn_stable *store, size_t *count) {
 	tn_list_lock();
-	for (size_t i = 0; i < count; i++)
-		add_record(store, records[i]);
+	char *first = have_record(store) ? store->oldest : NULL;
+	size_t taken = first != NULL;
+	for (char *last = first; first != NULL; taken++) {
+		store->oldest = (char *)node_in(store, last)->newer;
+		store->count--;
+		store->fresh -= store->fresh > 0;
+		if (store->oldest == NULL)
+			store->youngest = NULL;
+		if (taken == *count || store->oldest == NULL ||
+			(store->count <= TN_STABLE_IDLE && store->fresh == 0)) {
+			node_in(store, last)->newer = NULL;
+			break;
+		}
+		last = store->oldest;
+	}
+	*count = taken;
+	tn_list_unlock();
+	return first;
+}
+
+void tn_stable_give(tn_stable *store, void *first, size_t count) {
+	tn_list_lock();
+	for (char *record = first; count > 0; count--) {
+		char *next = (char *)node_in(store, record)->newer;
+		add_record(store, record);
+		record = next;
+	}
 	tn_list_unlock();
 }
 
@@ -148,8 +161,8 @@ void tn_move_node(tn_node *n, tn_node *parent) {
 }
 
 static tn_node *take_node(void) {
-	void *record = NULL;
-	return tn_stable_take(&listing.nodes, &record, 1) == 0 ? NULL : record;
+	size_t count = 1;
+	return tn_stable_take(&listing.nodes, &count);
 }
 
 bool tn_list_at(

@@ -78,12 +78,15 @@ TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_po
 	tn_node_write(n, figures, 2 + count);
 }
 
-/* What was asked of the owner since the last time, TN_WANT_TRIM and TN_WANT_COUNT (of partly used chunks,
- * which takes a walk); NULL: nothing. */
-static inline size_t tn_wanted(tn_node *n) {
-	if (n == NULL || tn_get(&n->wanted, TN_RELAXED) == 0)
-		return 0;
-	return tn_swap(&n->wanted, 0, TN_RELAXED);
+/* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly used
+ * chunks, which takes a walk). NULL: no. */
+static inline bool tn_wanted(tn_node *n, size_t what) {
+	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
+	if (TN_LIKELY((wanted & what) == 0))
+		return false;
+	/* What is asked for just now may be lost; it will be asked for again. */
+	tn_set(&n->wanted, wanted & ~what, TN_RELAXED);
+	return true;
 }
 
 /* ---- for scopes, whose nodes lie in memory of their own ---- */
@@ -100,9 +103,9 @@ typedef struct tn_stable {
 /* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
 enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 
-/* Takes up to `count` records, or one if there are fewer; how many. 0: ENOMEM. */
-size_t tn_stable_take(tn_stable *store, void **records, size_t count);
-void tn_stable_give(tn_stable *store, void **records, size_t count);
+/* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL: ENOMEM. */
+void *tn_stable_take(tn_stable *store, size_t *count);
+void tn_stable_give(tn_stable *store, void *first, size_t count);
 
 /* Arranges what a fork asks of the listing, the observer and the live view; and, before something is listed,
  * also the live view if the environment asks for it. */

@@ -36,7 +36,7 @@ static tn_stable scope_store = {
 static _Thread_local struct {
 	enum { RECORDS_NEW, RECORDS_OPEN, RECORDS_CLOSED } state;
 	size_t count;
-	void *records[KEPT_RECORDS];
+	scope *newest; /* linked by `newer` of their nodes */
 } kept;
 
 static TN_COLD _Noreturn void panic_not_alive(const scope *s, const char *operation) {
@@ -66,47 +66,59 @@ static void scope_leave(scope *s) {
 
 /* ---- records ---- */
 
-static void give_records_back(void) {
-	kept.state = RECORDS_CLOSED;
-	tn_stable_give(&scope_store, kept.records, kept.count);
+static scope *next_kept(const scope *s) {
+	return (scope *)(void *)s->node.newer;
+}
+
+static void give_kept_back(void) {
+	tn_stable_give(&scope_store, kept.newest, kept.count);
+	kept.newest = NULL;
 	kept.count = 0;
 }
 
+static void close_kept(void) {
+	kept.state = RECORDS_CLOSED;
+	give_kept_back();
+}
+
+/* Whether this thread may keep records: not in debug, where each waits in the store as long as it can, and not
+ * when it is ending. */
+static bool may_keep(void) {
+	if (TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_NEW)
+		kept.state = tn_os_on_thread_exit(TN_EXIT_SCOPES, close_kept) ? RECORDS_OPEN : RECORDS_CLOSED;
+	return kept.state == RECORDS_OPEN;
+}
+
 static TN_COLD scope *take_scope_slow(void) {
-	if (kept.state == RECORDS_NEW)
-		kept.state =
-			tn_os_on_thread_exit(TN_EXIT_SCOPES, give_records_back) ? RECORDS_OPEN : RECORDS_CLOSED;
-	void *records[TAKEN_RECORDS];
-	/* In debug each waits in the store as long as it can. */
-	bool many = TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_OPEN;
-	size_t count = tn_stable_take(&scope_store, records, many ? TAKEN_RECORDS : 1);
-	if (count == 0)
+	size_t count = may_keep() ? TAKEN_RECORDS : 1;
+	scope *s = tn_stable_take(&scope_store, &count);
+	if (s == NULL)
 		return NULL;
-	for (size_t i = 1; i < count; i++)
-		kept.records[kept.count++] = records[i];
-	return records[0];
+	kept.newest = next_kept(s);
+	kept.count = count - 1;
+	return s;
 }
 
 static inline scope *take_scope(void) {
-	return kept.count > 0 ? kept.records[--kept.count] : take_scope_slow();
+	scope *s = kept.newest;
+	if (TN_UNLIKELY(s == NULL))
+		return take_scope_slow();
+	kept.newest = next_kept(s);
+	kept.count--;
+	return s;
 }
 
-/* The thread keeps as many as it can, or none. */
-static TN_COLD void put_scope_slow(scope *s) {
-	if (kept.count < KEPT_RECORDS) {
-		tn_stable_give(&scope_store, (void *[]){s}, 1);
+static void put_scope(scope *s) {
+	if (TN_UNLIKELY(kept.count == KEPT_RECORDS))
+		give_kept_back();
+	if (TN_UNLIKELY(!may_keep())) {
+		s->node.newer = NULL;
+		tn_stable_give(&scope_store, s, 1);
 		return;
 	}
-	kept.count -= TAKEN_RECORDS;
-	tn_stable_give(&scope_store, kept.records + kept.count, TAKEN_RECORDS);
-	kept.records[kept.count++] = s;
-}
-
-static inline void put_scope(scope *s) {
-	if (TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_OPEN && kept.count < KEPT_RECORDS)
-		kept.records[kept.count++] = s;
-	else
-		put_scope_slow(s);
+	s->node.newer = (tn_node *)(void *)kept.newest;
+	kept.newest = s;
+	kept.count++;
 }
 
 /* ---- chunks ---- */

@@ -268,7 +268,7 @@ static void count_idle(tn_stats *stats, idle_slots idle) {
 static void tell_shared_readers(shared_slab *s) {
 	if (s->node == NULL)
 		return;
-	if (TN_UNLIKELY((tn_wanted(s->node) & TN_WANT_TRIM) != 0))
+	if (TN_UNLIKELY(tn_wanted(s->node, TN_WANT_TRIM)))
 		release_empty_chunks(s);
 	tn_stats stats;
 	read_outside(s, &stats);

@@ -245,15 +245,13 @@ static bool carve_slots(slab *s) {
 }
 
 /* Where a magazine has changed: publishes the figures, and counts what a reader asked for unless that
- * would be felt. Returns what else was asked. */
-static size_t tell_readers(slab *s) {
+ * would be felt. */
+static void tell_readers(slab *s) {
 	if (s->node == NULL)
-		return 0;
-	size_t wanted = tn_wanted(s->node);
-	if ((wanted & TN_WANT_COUNT) != 0 && free_slots(s) <= COUNTED_MAX)
+		return;
+	if (tn_wanted(s->node, TN_WANT_COUNT) && free_slots(s) <= COUNTED_MAX)
 		count_by_chunk(s, "stats");
 	publish_slab(s);
-	return wanted;
 }
 
 static void slab_sample_peak(slab *s) {
@@ -476,8 +474,9 @@ static void load_room(slab *s) {
 
 static TN_COLD void rotate(slab *s) {
 	load_room(s);
-	if (TN_UNLIKELY((tell_readers(s) & TN_WANT_TRIM) != 0))
+	if (TN_UNLIKELY(tn_wanted(s->node, TN_WANT_TRIM)))
 		return_empty(s, SIZE_MAX, "trim");
+	tell_readers(s);
 }
 
 TN_INLINE void put_slot(slab *s, void *p) {
@@ -666,6 +665,8 @@ bool tn_slab_alloc_batch(tn_slab *hot, void **slots, size_t count) {
 	/* Backwards, so that the slab hands out the same slots in the same order again. */
 	while (!all && done > 0)
 		free_checked(s, slots[--done], TN_CALLER);
+	if (TN_MODE == TN_MODE_DEBUG)
+		tell_readers(s);
 	tn_leave(&s->busy);
 	return all;
 }
@@ -675,6 +676,8 @@ void tn_slab_free_batch(tn_slab *hot, void **slots, size_t count) {
 	for (size_t i = 0; i < count; i++)
 		if (slots[i] != NULL)
 			free_checked(s, slots[i], TN_CALLER);
+	if (TN_MODE == TN_MODE_DEBUG)
+		tell_readers(s);
 	tn_leave(&s->busy);
 }
 

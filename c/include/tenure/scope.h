@@ -144,8 +144,8 @@ TN_API bool tn_scope_undefer(tn_scope *s, void (*fn)(void *arg), void *arg) TN_S
  *
  * child    not a root
  * returns  whether it was moved; true when that is its parent already
- * fails    EINVAL when new_parent is the child or below it, either is ending, the child is a root, or
- *          they take memory from different sources; ENOMEM when it would exceed a limit above
+ * fails    EINVAL when new_parent is the child or below it, either is ending, the child is a root, or it
+ *          is below another root and one of the two was given a source; ENOMEM when it would exceed a limit above
  *          new_parent
  * threads  one at a time for the child and, unless they are shared roots, both parents
  * cost     O(1) in a tree without limits, else O(scopes below) */
