@@ -1,5 +1,5 @@
-// Random programs on trees of scopes against a naive model: who is below whom and in which order, what each
-// holds, which call is deferred to whose end and comes next, and what may be refused.
+// Random programs on trees of scopes against a naive model: who is below whom and in which order, what
+// each holds, which call is deferred to whose end and comes next, and what may be refused.
 #include "scope_use.h"
 
 #include "ledger.h"
@@ -341,7 +341,8 @@ class scope_program {
 
 	void do_defer(node *n) {
 		// Now and then one that is there already.
-		deferred *call = d.one_in(8) && !n->calls.empty() ? n->calls[d.below(n->calls.size())] : nullptr;
+		bool again = d.one_in(8) && !n->calls.empty();
+		deferred *call = again ? n->calls[d.below(n->calls.size())] : nullptr;
 		if (call == nullptr) {
 			all_calls.push_back({this, d.below(4)});
 			call = &all_calls.back();
@@ -640,8 +641,9 @@ TEST(model_scope, random_programs) {
 		r.expect(op, often);
 	for (const char *op : {"alloc of much", "failure", "end within an end", "end of what is ending",
 			 "destroy of a root", "refused to what is ending", "adopt refused at a limit",
-			 "adopt of what is above an end", "on_soft", "limit refused", "limit that contradicts itself",
-			 "external refused", "end of what is owned", "trim of nothing", "snapshot within an end"})
+			 "adopt of what is above an end", "on_soft", "limit refused",
+			 "limit that contradicts itself", "external refused", "end of what is owned",
+			 "trim of nothing", "snapshot within an end"})
 		r.expect(op, seldom);
 	// Debug gives chunks back at every reset.
 	r.expect("trim", debug_mode ? 0 : seldom);

@@ -1,5 +1,5 @@
-/* What is legal in every mode: no end to an arena, nothing to free, slabs, a pool and scopes that outlive
- * main.
+/* What is legal in every mode: no end to an arena, nothing to free, slabs, a pool and scopes that
+ * outlive main.
  *
  * release   EXIT
  * hardened  EXIT
