@@ -5,7 +5,7 @@
 #include <tenure/tenure.h>
 #include <time.h>
 
-enum { CLIENTS = 3, SESSIONS = 5000 };
+enum { CLIENTS = 3, USERS = 8000 };
 
 typedef struct session {
 	char user[40];
@@ -22,28 +22,29 @@ static bool serve(tn_scope *connection, unsigned number) {
 		return false;
 	char *page = tn_scope_alloc(request, 20000 + number % 7 * 3000, 0);
 	if (page != NULL)
-		for (int i = 0; i < 20000; i++)
+		for (unsigned i = 0; i < 20000; i++)
 			page[i] = (char)(i * number);
 	bool remembered = number % 50 != 0 || tn_scope_printf(connection, "%s", url) != NULL;
 	tn_scope_destroy(request);
 	return page != NULL && remembered;
 }
 
-/* A third of them has left again. */
-static bool open_sessions(tn_slab *sessions) {
-	static session *open[SESSIONS];
-	for (unsigned i = 0; i < SESSIONS; i++) {
-		open[i] = tn_slab_alloc(sessions);
-		if (open[i] == NULL)
-			return false;
-		snprintf(open[i]->user, sizeof open[i]->user, "user %u", i);
+/* A user comes, or leaves if they are here. */
+static bool come_or_leave(tn_slab *sessions, unsigned number) {
+	static session *here[USERS];
+	session **s = &here[number * 2654435761u % USERS];
+	if (*s != NULL) {
+		tn_slab_free(sessions, *s);
+		*s = NULL;
+		return true;
 	}
-	for (unsigned i = 0; i < SESSIONS; i += 3)
-		tn_slab_free(sessions, open[i]);
-	return true;
+	*s = tn_slab_alloc(sessions);
+	if (*s != NULL)
+		snprintf((*s)->user, sizeof(*s)->user, "user %u", number);
+	return *s != NULL;
 }
 
-static bool run(tn_scope *server, int seconds) {
+static bool run(tn_scope *server, tn_slab *sessions, int seconds) {
 	static const char *const addresses[CLIENTS] = {"192.0.2.1", "192.0.2.7", "198.51.100.4"};
 	tn_scope *clients[CLIENTS];
 	time_t end = time(NULL) + seconds;
@@ -56,7 +57,7 @@ static bool run(tn_scope *server, int seconds) {
 	}
 	do {
 		for (int i = 0; i < CLIENTS; i++)
-			if (!serve(clients[i], served++))
+			if (!serve(clients[i], served) || !come_or_leave(sessions, served++))
 				return false;
 	} while (time(NULL) < end);
 	if (seconds == 0)
@@ -71,8 +72,8 @@ int main(int count, char **words) {
 	tn_slab *sessions = tn_slab_create(sizeof(session), 0, &(tn_slab_options){.name = "sessions"});
 	tn_scope *server = tn_scope_create(NULL, "server", NULL);
 	bool done = templates != NULL && sessions != NULL && server != NULL &&
-				tn_arena_alloc(templates, 90000, 0) != NULL && open_sessions(sessions) &&
-				run(server, count > 1 ? atoi(words[1]) : 0);
+		tn_arena_alloc(templates, 90000, 0) != NULL &&
+		run(server, sessions, count > 1 ? atoi(words[1]) : 0);
 	tn_scope_destroy(server);
 	tn_slab_destroy(sessions);
 	tn_arena_destroy(templates);
