@@ -24,6 +24,7 @@ static struct {
 	bool running;			  /* the thread has not yet found that there is no work */
 	bool unjoined;			  /* there is a thread, or has been one */
 	bool closed;			  /* there will be no other one */
+	uint64_t process;		  /* that it was started in; 0 before */
 	uintptr_t thread;		  /* its number, once it runs */
 	observed works[TN_OBSERVED_COUNT];
 } observer;
@@ -106,6 +107,7 @@ static bool have_thread(void) {
 	if (observer.unjoined)
 		tn_os_join();
 	observer.thread = 0;
+	observer.process = tn_os_process();
 	observer.unjoined = observer.running = tn_os_start(observe);
 	return observer.running;
 }
@@ -146,6 +148,9 @@ bool tn_observer_set(enum tn_observed which, unsigned interval_ms, void (*work)(
  * belong to, must not go away under the thread. */
 #if defined(__GNUC__)
 __attribute__((destructor)) static void end_observer(void) {
+	/* A child that was made without what fork calls has neither the thread nor whoever held a lock. */
+	if (observer.process != tn_os_process())
+		return;
 	tn_lock_take(&observer.lock);
 	observer.closed = true;
 	tn_lock_give(&observer.lock);

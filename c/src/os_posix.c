@@ -305,6 +305,9 @@ const char *tn_os_variable(const char *name) {
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 /* Sealed after it is mapped: the mapping goes on to be writable, and is the only one. A system that
  * does not know the seal would let others write. */
@@ -327,7 +330,10 @@ static bool map_shown(tn_os_shown *shown) {
 
 bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
 	shown->size = size;
-	shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	/* Linux before 6.3 does not know the last one. */
+	if (shown->file < 0 && errno == EINVAL)
+		shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (shown->file < 0)
 		return errno = errno == ENOSYS ? ENOTSUP : ENOMEM, false;
 	if (map_shown(shown))

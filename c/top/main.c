@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "reader.h"
@@ -123,12 +124,15 @@ static bool parse(int count, char **words, arguments *a, int *status) {
 }
 
 static bool print(view *v, const arguments *a) {
+	struct winsize size;
 	text t = {.end_of_line = "\n", .styled = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL};
 	if (a->output == JSON)
 		report_json(&t, v);
 	else if (a->output == PROMETHEUS)
 		report_prometheus(&t, v);
 	else {
+		/* On a terminal, columns that fit. */
+		t.width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 		table_header(&t, v);
 		text_end_line(&t);
 		table_rows(&t, v, &a->table);
