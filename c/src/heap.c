@@ -56,7 +56,7 @@ static void know_live(tn_heap *h, span *s, size_t live) {
 /* The span has no block any more, and is in no list. */
 static void spare_span(tn_heap *h, span *s) {
 	know_live(h, s, 0);
-	h->bins[s->class].spans--;
+	h->shelves[s->class].spans--;
 	h->used_bytes -= s->chunk_bytes;
 	h->spare_bytes += s->chunk_bytes;
 	s->state = SPAN_SPARE;
@@ -105,19 +105,20 @@ static void cut_span(tn_heap *h, span *s, unsigned class) {
 	s->class = (uint8_t) class;
 	s->known_live = 0;
 	clear_span(s);
-	h->bins[class].spans++;
+	h->shelves[class].spans++;
 	h->used_bytes += s->chunk_bytes;
 	use_span(&h->bins[class], s);
 }
 
 /* A class begins small, so that a heap of few blocks touches little, and goes on with as much as a
  * record has bits for. */
-static size_t wanted_chunk(const bin *b) {
-	if (b->room <= 512 && b->spans == 0)
+static size_t wanted_chunk(const tn_heap *h, unsigned class) {
+	size_t room = h->bins[class].room, spans = h->shelves[class].spans;
+	if (room <= 512 && spans == 0)
 		return TN_OS_PAGE;
-	if (b->room < 32 || (b->room <= 2048 && b->spans < 4))
+	if (room < 32 || (room <= 2048 && spans < 4))
 		return SPAN_BYTES_MAX / 4;
-	return b->room < 64 ? SPAN_BYTES_MAX / 2 : SPAN_BYTES_MAX;
+	return room < 64 ? SPAN_BYTES_MAX / 2 : SPAN_BYTES_MAX;
 }
 
 static span *take_spare(tn_heap *h, size_t chunk_bytes) {
@@ -134,7 +135,7 @@ static bool take_empty(tn_heap *h, span *s) {
 	if (s->state == SPAN_LARGE || (s->state != SPAN_SPARE && live_in_span(s) > 0))
 		return false;
 	if (s->state == SPAN_PARTIAL)
-		unlink_span(&h->bins[s->class].partial, s);
+		unlink_span(&h->shelves[s->class].partial, s);
 	if (s->state == SPAN_CURRENT)
 		leave_span(h, &h->bins[s->class]);
 	if (s->state != SPAN_SPARE)
@@ -176,7 +177,7 @@ static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
 			return use_span(b, s), true;
-	size_t usual = wanted_chunk(b);
+	size_t usual = wanted_chunk(h, class);
 	size_t least = power_of_two(b->room < TN_OS_PAGE ? TN_OS_PAGE : b->room);
 	span *s = new_span_at_last(h, usual, usual, SPAN_SPARE);
 	if (s == NULL)
@@ -191,13 +192,13 @@ static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 }
 
 static bool next_span(tn_heap *h, bin *b, unsigned class) {
-	span *s = b->partial;
+	span *s = h->shelves[class].partial;
 	if (s != NULL) {
-		unlink_span(&b->partial, s);
+		unlink_span(&h->shelves[class].partial, s);
 		use_span(b, s);
 		return true;
 	}
-	size_t bytes = wanted_chunk(b);
+	size_t bytes = wanted_chunk(h, class);
 	s = take_spare(h, bytes);
 	if (s == NULL)
 		s = new_span(h, bytes, bytes, SPAN_SPARE);
@@ -401,7 +402,7 @@ static void return_surplus_spans(tn_heap *h) {
 
 /* A span of a class that is not its current one: lists it, or spares it when it is empty. */
 static void look_at_small(tn_heap *h, span *s) {
-	bin *b = &h->bins[s->class];
+	shelf *b = &h->shelves[s->class];
 	size_t live = live_in_span(s);
 	if (s->state == SPAN_FULL) {
 		s->state = SPAN_PARTIAL;
@@ -583,8 +584,8 @@ static void wipe_live(span *s) {
 static void forget_bins(tn_heap *h) {
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
 		leave_span(h, &h->bins[i]);
-		h->bins[i].partial = NULL;
-		h->bins[i].spans = 0;
+		h->shelves[i].partial = NULL;
+		h->shelves[i].spans = 0;
 	}
 	memset(h->spare, 0, sizeof h->spare);
 	h->spare_bytes = h->used_bytes = h->live_bytes = h->live_count = 0;
@@ -593,7 +594,7 @@ static void forget_bins(tn_heap *h) {
 /* The oldest span of each class stays with it, so that it begins at the same address again; the others
  * are for any. */
 static void forget_span(tn_heap *h, span *s) {
-	bin *b = &h->bins[s->class];
+	shelf *b = &h->shelves[s->class];
 	bool stays = s->state != SPAN_SPARE && b->partial == NULL;
 	clear_span(s);
 	s->known_live = 0;
@@ -665,9 +666,10 @@ size_t tn_heap_trim(tn_heap *h) {
 /* ---- looking ---- */
 
 bool tn_heap_owns(const tn_heap *h, const void *p) {
-	const span *s = tn_pages_owner((uintptr_t)p);
+	uintptr_t at = span_entered(p);
+	const span *s = (const span *)at;
 	/* A record of this heap lies in a page of this heap: that is asked of the table, too. */
-	if (s != NULL && (const void *)s != h && tn_pages_owner((uintptr_t)s) == h)
+	if (at % 64 == 0 && tn_pages_owner(at) == h)
 		return (size_t)((const char *)p - s->base) < (size_t)s->count * s->room;
 	for (s = h->large; s != NULL; s = s->next)
 		if ((uintptr_t)p - (uintptr_t)s->base < s->chunk_bytes)
@@ -721,7 +723,7 @@ static size_t list_length(const span *s, enum span_state state) {
 
 static void verify_span(const tn_heap *h, const span *s) {
 	size_t live = live_in_span(s);
-	heap_require(h, tn_pages_owner((uintptr_t)s->base) == s, "a chunk has another owner");
+	heap_require(h, span_of(h, s->base) == s, "a chunk has another owner");
 	if (s->state == SPAN_LARGE) {
 		heap_require(h, live == 1 && s->countdown == 1, "a large block is not one block");
 		return;
@@ -751,7 +753,7 @@ bool tn_heap_verify(const tn_heap *h) {
 	for (const record_chunk *r = h->own.next; r != NULL; r = r->next)
 		bytes += r->bytes;
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++)
-		listed += list_length(h->bins[i].partial, SPAN_PARTIAL);
+		listed += list_length(h->shelves[i].partial, SPAN_PARTIAL);
 	for (unsigned i = 0; i < SPARE_KINDS; i++)
 		spare += list_length(h->spare[i], SPAN_SPARE);
 	heap_require(h, listed == chunks[SPAN_PARTIAL], "the listed spans do not add up");

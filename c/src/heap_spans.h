@@ -78,14 +78,19 @@ enum {
 #define SPAN_BYTES_MAX ((size_t)64 << 10)
 #define RECORD_CHUNK_BYTES ((size_t)16 << 10)
 
+/* A class as every call reads it. */
 typedef struct bin {
 	uint64_t *word; /* of the current span; without one, a word that is 0 */
 	char *base;		/* the slot of that word's first bit */
 	size_t room;
 	span *current;
+} bin;
+
+/* The rest of it. */
+typedef struct shelf {
 	span *partial;
 	size_t spans;
-} bin;
+} shelf;
 
 struct tn_heap {
 	size_t fast_bytes; /* smaller sizes are inlined: FAST_BYTES + 1, or 0 */
@@ -94,6 +99,7 @@ struct tn_heap {
 	bool zero;
 	bool expendable; /* of no meaning without a table of leaks */
 	bin bins[HEAP_CLASS_COUNT];
+	shelf shelves[HEAP_CLASS_COUNT];
 	uint64_t nothing; /* 0 */
 	span *spare[SPARE_KINDS];
 	span *large;
@@ -161,8 +167,13 @@ static inline void clear_span(span *s) {
 		s->free[whole] = ((uint64_t)1 << s->count % WORD_BITS) - 1;
 }
 
-/* Writes a span, or NULL, into the table for each of its pages. */
-static inline bool enter_span(const span *s, span *value) {
+/* What is in the table for a span: its address and this, so that the low bits alone tell it from what
+ * else may be there; records are aligned to 64 bytes. */
+enum { SPAN_TAG = 2 };
+
+/* Writes a span into the table for each of its pages, or takes it out. */
+static inline bool enter_span(const span *s, bool in) {
+	char *value = in ? (char *)(uintptr_t)s + SPAN_TAG : NULL;
 	if (!tn_pages_set_owner(s->base, value))
 		return false;
 	size_t pages = s->state == SPAN_LARGE ? 1 : s->chunk_bytes >> TN_TABLE_PAGE_BITS;
@@ -173,11 +184,17 @@ static inline bool enter_span(const span *s, span *value) {
 	return true;
 }
 
-/* The span of this heap that the page of p belongs to, or NULL. Whatever p is, only the table is read,
- * and the first word of what owns the page: of nothing but its spans is that a heap's address. */
+/* Where the record of the span is that the page of p is entered for, of whatever heap; not a multiple
+ * of 64 when it is for none. Only the table is read. */
+TN_INLINE uintptr_t span_entered(const void *p) {
+	const tn_table_entry *e = tn_table_at((uintptr_t)p);
+	return (e == NULL ? 0 : __atomic_load_n(e, __ATOMIC_RELAXED)) - SPAN_TAG;
+}
+
+/* The span of this heap that p lies in, or NULL. */
 TN_INLINE span *span_of(const tn_heap *h, const void *p) {
-	span *s = tn_pages_owner((uintptr_t)p);
-	return TN_LIKELY(s != NULL && s->heap == h) ? s : NULL;
+	uintptr_t at = span_entered(p);
+	return TN_LIKELY(at % 64 == 0 && ((span *)at)->heap == h) ? (span *)at : NULL;
 }
 
 /* ---- chunks and records ---- */
@@ -265,7 +282,7 @@ static inline span *new_span(tn_heap *h, size_t bytes, size_t align, enum span_s
 	s->base = heap_take_chunk(h, bytes, align);
 	s->chunk_bytes = bytes;
 	s->state = (uint8_t)state;
-	if (s->base != NULL && enter_span(s, s))
+	if (s->base != NULL && enter_span(s, true))
 		return h->chunk_count++, s;
 	if (s->base != NULL)
 		heap_give_chunk(h, s->base, bytes);
@@ -277,7 +294,7 @@ static inline span *new_span(tn_heap *h, size_t bytes, size_t align, enum span_s
 }
 
 static inline void end_span(tn_heap *h, span *s) {
-	enter_span(s, NULL);
+	enter_span(s, false);
 	h->chunk_count--;
 	heap_give_chunk(h, s->base, s->chunk_bytes);
 	give_record(h, s);
