@@ -23,6 +23,7 @@ static struct {
 	TN_ATOMIC(bool) asked; /* whether the environment was */
 	/* Of the observer, while it is on. */
 	tn_os_shown shown;
+	uint64_t process; /* that it is of; 0 before */
 	uint64_t started_ms;
 	uint64_t malloc_ms; /* when malloc was asked */
 	tn_live_state state;
@@ -39,7 +40,7 @@ static bool show_live(tn_os_shown *shown) {
 		.header_bytes = offsetof(tn_live_file, rows),
 		.row_bytes = sizeof(tn_live_row),
 		.row_max = TN_LIVE_ROWS,
-		.process = tn_os_process(),
+		.process = live.process,
 		.started_ms = live.started_ms,
 		.mode = TN_MODE};
 	memcpy(file->header.magic, TN_LIVE_MAGIC, sizeof file->header.magic);
@@ -126,6 +127,7 @@ static void publish_live(void) {
 
 static bool start_live(void) {
 	tn_os_find_malloc();
+	live.process = tn_os_process();
 	live.started_ms = tn_os_milliseconds();
 	live.malloc_ms = 0;
 	if (!show_live(&live.shown))
@@ -153,6 +155,15 @@ void tn_live_stop(void) {
 	live.on = false;
 	tn_lock_give(&live.lock);
 }
+
+/* The module that holds this copy of Tenure is closed; at exit it makes no difference. A child that was
+ * made without what fork calls has no view, and maybe a lock that nobody will give back. */
+#if defined(__GNUC__)
+__attribute__((destructor)) static void end_live(void) {
+	if (live.process == tn_os_process())
+		tn_live_stop();
+}
+#endif
 
 void tn_live_if_asked(void) {
 	if (tn_get(&live.asked, TN_RELAXED) || tn_swap(&live.asked, true, TN_RELAXED))
