@@ -15,6 +15,7 @@ extern "C" {
 #include <thread>
 #include <vector>
 
+#include <dirent.h>
 #include <dlfcn.h>
 
 namespace {
@@ -23,6 +24,7 @@ struct opened {
 	void *handle = nullptr;
 	decltype(&module_begin) begin = nullptr;
 	decltype(&module_use) use = nullptr;
+	decltype(&module_show) show = nullptr;
 	decltype(&module_in_use) in_use = nullptr;
 	decltype(&module_end) end = nullptr;
 
@@ -33,6 +35,7 @@ struct opened {
 		}
 		find(begin, "module_begin");
 		find(use, "module_use");
+		find(show, "module_show");
 		find(in_use, "module_in_use");
 		find(end, "module_end");
 	}
@@ -183,6 +186,31 @@ TEST(loaded, fork_with_a_library_open) {
 			young.join();
 			return exited_with(status, 0);
 		});
+	});
+}
+
+size_t entries(const char *path) {
+	size_t count = 0;
+	DIR *directory = opendir(path);
+	while (readdir(directory) != nullptr)
+		count++;
+	closedir(directory);
+	return count;
+}
+
+bool show_and_close(unsigned microseconds) {
+	opened module(TENURE_STATIC_MODULE);
+	return module.live([&] { return module.show() && usleep(microseconds) == 0; });
+}
+
+// Its thread must not run on in code that is gone.
+TEST(loaded, a_live_view_ends_with_its_library) {
+	expect_well([] {
+		bool right = show_and_close(0);
+		size_t threads = entries("/proc/self/task"), files = entries("/proc/self/fd");
+		for (unsigned i = 0; i < 20; i++)
+			right &= show_and_close(i * 100);
+		return right && entries("/proc/self/task") == threads && entries("/proc/self/fd") == files;
 	});
 }
 

@@ -38,6 +38,10 @@ bool module_use(unsigned char seed) {
 	return right;
 }
 
+bool module_show(void) {
+	return tn_live_start();
+}
+
 size_t module_in_use(void) {
 	tn_stats stats;
 	tn_pool_stats(pool, &stats);
