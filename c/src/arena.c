@@ -23,8 +23,8 @@
 
 #include "arena_chunks.h"
 #include "blocks.h"
-#include "probes.h"
 #include "pages.h"
+#include "probes.h"
 #include "range.h"
 
 /* No size above this is looked at further: with it, the sums below cannot wrap. */
@@ -654,15 +654,6 @@ static size_t chunk_bytes_max(const tn_arena_options *o, size_t chunk_bytes) {
 
 /* ---- for a scope, whose storage is used again ---- */
 
-void tn_arena_open(tn_arena *a, const char *kind, const tn_source *source, tn_node *node) {
-	a->kind = kind;
-	a->name = tn_listed_name(node);
-	a->node = node;
-	a->source = *source;
-	a->limit_bytes = TN_NONE;
-	a->state = TN_ALIVE;
-}
-
 bool tn_arena_size(tn_arena *a, const tn_arena_options *o) {
 	if (!arena_options_valid(o))
 		return errno = EINVAL, false;
@@ -671,7 +662,8 @@ bool tn_arena_size(tn_arena *a, const tn_arena_options *o) {
 	return true;
 }
 
-static void close_used(tn_arena *a) {
+void tn_arena_close_used(tn_arena *a) {
+	arena_enter(a, "destroy");
 	check_blocks(a, NULL, "destroy");
 	if (a->current != NULL)
 		a->current->used = a->cursor;
@@ -686,13 +678,6 @@ static void close_used(tn_arena *a) {
 	a->newest = NULL;
 	a->before_bytes = a->recent_bytes = a->peak_bytes = 0;
 	a->refills = a->resets = a->depth = 0;
-}
-
-void tn_arena_close(tn_arena *a) {
-	arena_enter(a, "destroy");
-	if (a->refills != 0 || a->resets != 0)
-		close_used(a);
-	a->state = TN_DEAD;
 	tn_leave(&a->busy);
 }
 

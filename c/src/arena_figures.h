@@ -63,6 +63,14 @@ static inline void read_figures(const tn_arena *a, tn_stats *stats) {
 	stats->resets = a->resets;
 }
 
+/* The time is a system's call: the first chunk of a scope goes without. */
+static inline void note_arena_time(const tn_arena *a) {
+	size_t since = tn_get(&a->node->since_ms, TN_RELAXED);
+	bool reset = tn_get(&a->node->seen_resets, TN_RELAXED) != (size_t)a->resets;
+	if (reset || (since == 0 && (a->refills > 1 || a->home != NULL)))
+		tn_note_time(a->node, a->resets);
+}
+
 /* Up to the chunk that the cursor is in; in the caller's buffer nothing was ever cached. */
 static inline void publish_arena(const tn_arena *a) {
 	tn_stats stats;
@@ -71,12 +79,27 @@ static inline void publish_arena(const tn_arena *a) {
 	if (a->current != NULL) {
 		size_t here = (size_t)(a->cursor - a->current->begin);
 		bool in_buffer = a->current == &a->buffer;
-		from = (tn_position){
-			(size_t)a->current->begin, (size_t)(a->limit - a->current->begin) | in_buffer};
+		from.at = (size_t)a->current->begin;
+		from.room = (size_t)(a->limit - a->current->begin) | in_buffer;
 		stats.live_bytes -= here;
 		stats.cached_bytes += in_buffer ? 0 : here;
 	}
-	tn_publish(a->node, &stats, TN_FIGURES_PLAIN, from);
+	note_arena_time(a);
+	tn_node *n = a->node;
+	tn_node_turn_version(n);
+	tn_set(&n->figures[0], from.at, TN_RELEASE);
+	tn_set(&n->figures[1], from.room, TN_RELEASE);
+	TN_PUT(n, live_bytes, stats.live_bytes);
+	TN_PUT(n, live_count, 0);
+	TN_PUT(n, cached_bytes, stats.cached_bytes);
+	TN_PUT(n, reserved_bytes, stats.reserved_bytes);
+	TN_PUT(n, committed_bytes, stats.committed_bytes);
+	TN_PUT(n, peak_bytes, stats.peak_bytes);
+	TN_PUT(n, chunk_count, stats.chunk_count);
+	TN_PUT(n, partial_count, 0);
+	TN_PUT_64(n, refills, stats.refills);
+	TN_PUT_64(n, resets, stats.resets);
+	tn_node_turn_version(n);
 }
 
 static inline TN_RACY void look_at_arena(const void *object, tn_position from, tn_listed *listed) {

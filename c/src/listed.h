@@ -47,7 +47,7 @@ typedef struct tn_node {
 	TN_ATOMIC(void *) object;
 	TN_ATOMIC(size_t) since_ms;
 	TN_ATOMIC(size_t) seen_resets;
-	TN_ATOMIC(size_t) moved; /* how many walks had begun when it last got another parent */
+	TN_ATOMIC(size_t) moved;  /* how many walks had begun when it last got another parent */
 	TN_ATOMIC(size_t) wanted; /* of the owner, by readers: TN_WANT_... */
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
@@ -90,12 +90,16 @@ static inline void tn_node_unlink(tn_node *n) {
 	tn_node_turn(n);
 }
 
+/* Around the stores of figures. */
+static inline void tn_node_turn_version(tn_node *n) {
+	tn_set(&n->version, tn_get(&n->version, TN_RELAXED) + 1, TN_RELEASE);
+}
+
 static inline void tn_node_write(tn_node *n, const size_t *figures, size_t count) {
-	size_t version = tn_get(&n->version, TN_RELAXED);
-	tn_set(&n->version, version + 1, TN_RELEASE);
+	tn_node_turn_version(n);
 	for (size_t i = 0; i < count; i++)
 		tn_set(&n->figures[i], figures[i], TN_RELEASE);
-	tn_set(&n->version, version + 2, TN_RELEASE);
+	tn_node_turn_version(n);
 }
 
 /* ---- readers ---- */

@@ -133,27 +133,6 @@ void tn_list_prepare(void) {
 	tn_live_if_asked();
 }
 
-void tn_list_node(
-	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name) {
-	size_t size = 0;
-	for (; size < TN_NAME_BYTES && name[size] != '\0'; size++)
-		tn_set(&n->name[size], name[size], TN_RELEASE);
-	tn_set(&n->name[size], '\0', TN_RELEASE);
-	tn_set(&n->number, tn_get(&n->number, TN_RELAXED) + 1, TN_RELEASE);
-	tn_set(&n->kind, (const void *)kind, TN_RELEASE);
-	tn_set(&n->object, object, TN_RELEASE);
-	tn_set(&n->version, 0, TN_RELEASE);
-	tn_set(&n->since_ms, 0, TN_RELEASE);
-	tn_set(&n->seen_resets, 0, TN_RELEASE);
-	tn_set(&n->moved, 0, TN_RELEASE);
-	tn_set(&n->wanted, 0, TN_RELAXED);
-	tn_node_link(n, parent);
-}
-
-void tn_unlist_node(tn_node *n) {
-	tn_node_unlink(n);
-}
-
 void tn_move_node(tn_node *n, tn_node *parent) {
 	tn_node_unlink(n);
 	tn_set(&n->moved, tn_get(&listing.walks, TN_RELAXED), TN_RELEASE);
@@ -187,7 +166,7 @@ void tn_unlist(tn_node *n) {
 	if (n == NULL)
 		return;
 	tn_list_lock();
-	tn_unlist_node(n);
+	tn_node_unlink(n);
 	add_record(&listing.nodes, (char *)n);
 	tn_list_unlock();
 }
@@ -205,18 +184,15 @@ static void read_name(const tn_node *n, char name[TN_NAME_BYTES + 1]) {
 	name[TN_NAME_BYTES] = '\0';
 }
 
-/* Since the node took memory, or the last reset that is seen here. */
-static uint64_t age_of(tn_node *n, uint64_t resets) {
+/* Since the time that was noted; what the owner has not noted is noted now. */
+static uint64_t age_of(tn_node *n, const tn_stats *stats) {
 	size_t since = tn_get(&n->since_ms, TN_RELAXED);
-	if (since == 0)
-		return 0;
-	uint64_t now = tn_os_coarse_milliseconds();
-	if (tn_get(&n->seen_resets, TN_RELAXED) != (size_t)resets) {
-		tn_set(&n->seen_resets, (size_t)resets, TN_RELAXED);
-		tn_set(&n->since_ms, (size_t)now, TN_RELAXED);
+	bool taken = since == 0 && stats->committed_bytes != 0;
+	if (taken || tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets) {
+		tn_note_time(n, stats->resets);
 		return 0;
 	}
-	return (size_t)now - since;
+	return since == 0 ? 0 : (size_t)tn_os_coarse_milliseconds() - since;
 }
 
 static uint64_t id_of(tn_step at) {
@@ -239,7 +215,7 @@ void tn_list_read(tn_node *n, tn_listed *listed) {
 		from = (tn_position){figures[0], figures[1]};
 	}
 	kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
-	listed->age_ms = age_of(n, listed->stats.resets);
+	listed->age_ms = age_of(n, &listed->stats);
 }
 
 typedef struct visit_job {

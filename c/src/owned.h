@@ -8,6 +8,7 @@
 #include <tenure/slab.h>
 
 #include "listing.h"
+#include "modes.h"
 
 /* As create; with `parent` NULL they are listed as roots if they have a name. */
 tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o);
@@ -18,10 +19,22 @@ tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o);
  * sets chunk_bytes and chunk_bytes_max; tn_arena_size does it from options, of which nothing else counts.
  *
  * fails    EINVAL */
-void tn_arena_open(tn_arena *a, const char *kind, const tn_source *source, tn_node *node);
+TN_INLINE void tn_arena_open(tn_arena *a, const char *kind, tn_source source, tn_node *node) {
+	a->kind = kind;
+	a->name = tn_listed_name(node);
+	a->node = node;
+	a->source = source;
+	a->limit_bytes = TN_NONE;
+	a->state = TN_ALIVE;
+}
 bool tn_arena_size(tn_arena *a, const tn_arena_options *o);
 /* As tn_arena_destroy, but that the storage stays. */
-void tn_arena_close(tn_arena *a);
+void tn_arena_close_used(tn_arena *a);
+TN_INLINE void tn_arena_close(tn_arena *a) {
+	if (tn_hook_checked() || a->refills != 0 || a->resets != 0)
+		tn_arena_close_used(a);
+	a->state = TN_DEAD;
+}
 
 /* As the arena's, for whoever is called from `site`. */
 void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *site);

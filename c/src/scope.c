@@ -125,7 +125,7 @@ static void put_scope(scope *s) {
 
 /* A scope's chunks come back without their alignment: it must not be what makes them large. */
 static bool takes(scope *s, size_t size, size_t align) {
-	if (s->origin == NULL && align > tn_pages_reserved(size, TN_OS_PAGE))
+	if (s->origin == NULL && align > TN_OS_PAGE && align > tn_pages_reserved(size, TN_OS_PAGE))
 		return errno = ENOMEM, false;
 	return s->limited == NULL || charge(s->limited, NULL, size);
 }
@@ -249,7 +249,7 @@ static void unlist_scope(scope *s) {
 	if (locked)
 		tn_list_lock();
 	unlink_scope(s);
-	tn_unlist_node(&s->node);
+	tn_node_unlink(&s->node);
 	if (locked)
 		tn_list_unlock();
 }
@@ -304,9 +304,13 @@ static scope *make_scope(scope *parent, const char *name, const tn_scope_options
 	bool paged = s->origin == NULL;
 	tn_source source = {paged ? tn_scope_pages_acquire : origin_acquire,
 		paged ? scope_pages_release : origin_release, s};
-	tn_arena_open(&s->hot.arena, "scope", &source, &s->node);
+	tn_arena_open(&s->hot.arena, "scope", source, &s->node);
 	s->state = SCOPE_ALIVE;
 	list_scope(s, parent, name == NULL ? "scope" : name);
+	/* What has others below it lives longer than they. */
+	tn_node *lasting = parent == NULL ? &s->node : &parent->node;
+	if (TN_UNLIKELY(tn_get(&lasting->since_ms, TN_RELAXED) == 0))
+		tn_note_time(lasting, 0);
 	return s;
 }
 

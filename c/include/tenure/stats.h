@@ -66,8 +66,9 @@ typedef struct tn_listed {
 	unsigned depth;		/* 0 for a root */
 	uint64_t id;		/* of this allocator only, in this process; never 0 */
 	uint64_t parent_id; /* 0 for a root */
-	uint64_t age_ms; /* since it first took memory, or the last reset that was seen: for an arena whose
-	                       resets are inlined, the last snapshot that saw one */
+	/* Since it took memory, or (a scope) got something below it; or the last reset, if that is later. What no
+	 * owner has noted, a snapshot does: the reset of an arena that was inlined, the first chunk of a scope. */
+	uint64_t age_ms;
 	char ident[TN_IDENT_BYTES + 1]; /* of a scope: the query, the URL; "" without */
 } tn_listed;
 
