@@ -88,7 +88,7 @@ static void add_position(text *t, const table_options *o, size_t rows) {
 
 static void add_footer(text *t, const table_options *o) {
 	text_style(t, "7");
-	text_add(t, " sort by:");
+	text_add(t, " sort:");
 	for (int i = 0; i < SORT_COUNT; i++) {
 		const char *name = sort_names[i];
 		text_add(t, " ");
@@ -97,7 +97,7 @@ static void add_footer(text *t, const table_options *o) {
 		text_style(t, "22");
 		text_add(t, " %s%s", name, (int)o->sort == i ? "*" : " ");
 	}
-	text_add(t, "  t %s   arrows move   q quit", o->tree ? "table" : "tree");
+	text_add(t, " t %s  q quit", o->tree ? "table" : "tree");
 	text_pad(t, t->width);
 	text_style(t, "");
 }

@@ -459,29 +459,33 @@ static uint64_t since(uint64_t moment_ms) {
 }
 
 static void add_process(text *t, const view *v) {
-	char up[SHORT], old[SHORT];
-	short_time(up, since(v->header.started_ms));
-	short_time(old, since(v->state.taken_ms));
+	unsigned long long rows = v->state.row_count, left_out = v->state.left_out_count;
+	char time[SHORT];
+	short_time(time, since(v->header.started_ms));
 	text_style(t, "1");
 	text_safe(t, v->name, NAME_MOST);
 	text_style(t, "");
-	text_add(t, "  process %d  %s  watched for %s", (int)v->pid, mode_name(v->header.mode), up);
+	text_add(t, "  process %d  %s  watched for %s  ", (int)v->pid, mode_name(v->header.mode), time);
+	if (left_out != 0)
+		text_add(t, "%llu of %llu allocators", rows, rows + left_out);
+	else
+		text_add(t, "%llu allocators", rows);
 	if (since(v->state.taken_ms) >= 2000) {
+		short_time(time, since(v->state.taken_ms));
 		text_style(t, "1;31");
-		text_add(t, "  last snapshot %s ago", old);
+		text_add(t, "  as of %s ago", time);
 		text_style(t, "");
 	}
 	text_end_line(t);
 }
 
 void table_header(text *t, const view *v) {
-	uint64_t live = 0, cached = 0, committed = 0, reserved = 0, roots = 0;
+	uint64_t live = 0, cached = 0, committed = 0, reserved = 0;
 	for (size_t i = 0; i < v->state.row_count; i++) {
 		live += v->rows[i].live_bytes;
 		cached += v->rows[i].cached_bytes;
 		committed += v->rows[i].committed_bytes;
 		reserved += v->rows[i].reserved_bytes;
-		roots += v->rows[i].parent_id == 0;
 	}
 	add_process(t, v);
 	text_add(t, "Tenure ");
@@ -489,10 +493,6 @@ void table_header(text *t, const view *v) {
 	add_figure(t, "cached", cached);
 	add_figure(t, "committed", committed);
 	add_figure(t, "reserved", reserved);
-	text_add(t, "  in %llu allocators, %llu of them roots", (unsigned long long)v->state.row_count,
-		(unsigned long long)roots);
-	if (v->state.left_out_count != 0)
-		text_add(t, "; %llu more are not shown", (unsigned long long)v->state.left_out_count);
 	text_end_line(t);
 	text_add(t, "Process");
 	add_figure(t, "resident", v->state.resident_bytes);
