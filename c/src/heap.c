@@ -32,7 +32,48 @@ static const uint8_t fast_classes[FAST_BYTES / HEAP_GRAIN + 1] = {
 	18, 18, 18, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19, /* 1024 */
 };
 
-static void heap_enter(const tn_heap *h, const char *operation) {
+/* The word of a class without a span. */
+static const uint64_t no_bits;
+
+/* Copied for each new heap; the rooms are heap_class_bytes. */
+#define EMPTY_BIN(room)                                                                                \
+	{ (uint64_t *)(uintptr_t)&no_bits, NULL, room, NULL }
+static const bin empty_bins[HEAP_CLASS_COUNT] = {
+	EMPTY_BIN(16),
+	EMPTY_BIN(32),
+	EMPTY_BIN(48),
+	EMPTY_BIN(64),
+	EMPTY_BIN(80),
+	EMPTY_BIN(96),
+	EMPTY_BIN(112),
+	EMPTY_BIN(128),
+	EMPTY_BIN(160),
+	EMPTY_BIN(192),
+	EMPTY_BIN(224),
+	EMPTY_BIN(256),
+	EMPTY_BIN(320),
+	EMPTY_BIN(384),
+	EMPTY_BIN(448),
+	EMPTY_BIN(512),
+	EMPTY_BIN(640),
+	EMPTY_BIN(768),
+	EMPTY_BIN(896),
+	EMPTY_BIN(1024),
+	EMPTY_BIN(1280),
+	EMPTY_BIN(1536),
+	EMPTY_BIN(1792),
+	EMPTY_BIN(2048),
+	EMPTY_BIN(2560),
+	EMPTY_BIN(3072),
+	EMPTY_BIN(3584),
+	EMPTY_BIN(4096),
+	EMPTY_BIN(5120),
+	EMPTY_BIN(6144),
+	EMPTY_BIN(7168),
+	EMPTY_BIN(8192),
+};
+
+TN_INLINE void heap_enter(const tn_heap *h, const char *operation) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
 	tn_heap *mutable = (tn_heap *)(uintptr_t)h;
@@ -41,7 +82,7 @@ static void heap_enter(const tn_heap *h, const char *operation) {
 	tn_enter(&mutable->busy, "heap", h->name, operation);
 }
 
-static void heap_leave(const tn_heap *h) {
+TN_INLINE void heap_leave(const tn_heap *h) {
 	tn_leave(&((tn_heap *)(uintptr_t)h)->busy);
 }
 
@@ -90,14 +131,14 @@ static void use_span(bin *b, span *s) {
 	find_word(b, 0);
 }
 
-static void leave_span(tn_heap *h, bin *b) {
+static void leave_span(bin *b) {
 	b->current = NULL;
-	b->word = &h->nothing;
+	b->word = (uint64_t *)(uintptr_t)&no_bits;
 }
 
 /* Gives a span without blocks to a class. */
 static void cut_span(tn_heap *h, span *s, unsigned class) {
-	size_t room = heap_class_bytes(class);
+	size_t room = h->bins[class].room;
 	size_t count = s->chunk_bytes / room;
 	s->reciprocal = (uint32_t)(UINT32_MAX / room + 1);
 	s->room = room;
@@ -137,7 +178,7 @@ static bool take_empty(tn_heap *h, span *s) {
 	if (s->state == SPAN_PARTIAL)
 		unlink_span(&h->shelves[s->class].partial, s);
 	if (s->state == SPAN_CURRENT)
-		leave_span(h, &h->bins[s->class]);
+		leave_span(&h->bins[s->class]);
 	if (s->state != SPAN_SPARE)
 		spare_span(h, s);
 	unlink_span(&h->spare[spare_kind(s->chunk_bytes)], s);
@@ -217,7 +258,7 @@ static bool finish_span(tn_heap *h, bin *b) {
 		return find_word(b, 0);
 	s->state = SPAN_FULL;
 	s->countdown = worth_listing(s) - (uint32_t)free;
-	leave_span(h, b);
+	leave_span(b);
 	return false;
 }
 
@@ -359,7 +400,9 @@ static unsigned aligned_class(size_t size, size_t align) {
 }
 
 static void *heap_take(tn_heap *h, size_t size) {
-	if (TN_LIKELY(size <= HEAP_SMALL_BYTES))
+	if (TN_LIKELY(size <= FAST_BYTES))
+		return alloc_small(h, fast_classes[(size + HEAP_GRAIN - 1) / HEAP_GRAIN], size);
+	if (size <= HEAP_SMALL_BYTES)
 		return alloc_small(h, heap_class_of(size), size);
 	return alloc_large(h, size, HEAP_GRAIN);
 }
@@ -466,38 +509,38 @@ TN_INLINE bool free_slot(span *s, size_t number) {
 }
 
 /* The span of a live block; panics at anything else. */
-static span *block_span(const tn_heap *h, const void *p, const char *operation) {
+static inline span *block_span(const tn_heap *h, const void *p, size_t *slot, const char *operation) {
 	span *s = span_of(h, p);
 	size_t number;
 	if (TN_UNLIKELY(s == NULL || !find_slot(s, p, &number) || !slot_is_live(s, number)))
 		panic_not_a_block(h, p, operation);
 	if (TN_MODE == TN_MODE_HARDENED && number >= s->count)
 		panic_not_a_block(h, p, operation);
+	*slot = number;
 	return s;
 }
 
-static void put_block(tn_heap *h, span *s, void *p) {
-	size_t number;
-	find_slot(s, p, &number);
+static inline void put_block(tn_heap *h, span *s, void *p, size_t number) {
 	tn_wipe_slot(p, s->room);
 	free_slot(s, number);
-	if (--s->countdown == 0)
+	if (TN_UNLIKELY(--s->countdown == 0))
 		look_at_span(h, s);
 }
 
 static __attribute__((noinline)) void heap_free_slow(tn_heap *h, void *p) {
 	if (p == NULL)
 		return;
+	size_t number;
 	heap_enter(h, "free");
-	put_block(h, block_span(h, p, "free"), p);
+	span *s = block_span(h, p, &number, "free");
+	put_block(h, s, p, number);
 	heap_leave(h);
 }
 
 TN_INLINE void heap_free(tn_heap *h, void *p) {
-	span *s = span_of(h, p);
+	span *s = tn_hook_checked() ? NULL : span_of(h, p);
 	size_t number;
-	if (TN_LIKELY(
-			!tn_hook_checked() && s != NULL && find_slot(s, p, &number) && free_slot(s, number))) {
+	if (TN_LIKELY(s != NULL && find_slot(s, p, &number) && free_slot(s, number))) {
 		if (TN_UNLIKELY(--s->countdown == 0))
 			look_at_span(h, s);
 		return;
@@ -512,7 +555,8 @@ void tn_heap_free(tn_heap *h, void *p) {
 void tn_heap_free_sized(tn_heap *h, void *p, size_t size) {
 	if (TN_MODE == TN_MODE_HARDENED && p != NULL) {
 		heap_enter(h, "free_sized");
-		const span *s = block_span(h, p, "free_sized");
+		size_t number;
+		const span *s = block_span(h, p, &number, "free_sized");
 		if (s->state == SPAN_LARGE ? size != s->asked : !heap_fits(s->room, size))
 			tn_panic("heap", h->name, "free_sized: %p has room for %zu bytes; %zu was never its size",
 				p, s->room, size);
@@ -532,13 +576,13 @@ static void zero_rest(const tn_heap *h, span *s, char *p, size_t size) {
 		memset(p + from, 0, to - from);
 }
 
-static void *heap_move(tn_heap *h, span *s, void *p, size_t size) {
+static void *heap_move(tn_heap *h, span *s, void *p, size_t number, size_t size) {
 	void *q = heap_take(h, size);
 	if (q == NULL)
 		return NULL;
 	size_t kept = s->state == SPAN_LARGE ? s->asked : s->room;
 	memcpy(q, p, kept < size ? kept : size);
-	put_block(h, s, p);
+	put_block(h, s, p, number);
 	return q;
 }
 
@@ -546,7 +590,8 @@ void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) {
 	if (p == NULL)
 		return tn_heap_alloc(h, new_size, 0);
 	heap_enter(h, "realloc");
-	span *s = block_span(h, p, "realloc");
+	size_t number;
+	span *s = block_span(h, p, &number, "realloc");
 	void *q = p;
 	if (heap_fits(s->room, new_size)) {
 		zero_rest(h, s, p, new_size);
@@ -555,7 +600,7 @@ void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) {
 			s->asked = new_size;
 		}
 	} else {
-		q = heap_move(h, s, p, new_size);
+		q = heap_move(h, s, p, number, new_size);
 	}
 	heap_leave(h);
 	return q;
@@ -565,7 +610,8 @@ size_t tn_heap_usable_size(const tn_heap *h, const void *p) {
 	if (p == NULL)
 		return 0;
 	heap_enter(h, "usable_size");
-	size_t room = block_span(h, p, "usable_size")->room;
+	size_t number;
+	size_t room = block_span(h, p, &number, "usable_size")->room;
 	heap_leave(h);
 	return room;
 }
@@ -583,7 +629,7 @@ static void wipe_live(span *s) {
 
 static void forget_bins(tn_heap *h) {
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
-		leave_span(h, &h->bins[i]);
+		leave_span(&h->bins[i]);
 		h->shelves[i].partial = NULL;
 		h->shelves[i].spans = 0;
 	}
@@ -776,10 +822,7 @@ static void set_up_heap(tn_heap *h, const tn_heap_options *o) {
 		.taken_bytes = TN_OS_PAGE};
 	if (o->source != NULL)
 		h->source = *o->source;
-	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
-		h->bins[i].word = &h->nothing;
-		h->bins[i].room = heap_class_bytes(i);
-	}
+	memcpy(h->bins, empty_bins, sizeof h->bins);
 	tn_copy_name(h->name, o->name, "heap");
 	char *begin = (char *)h;
 	set_up_records(&h->own, begin + tn_round_up(sizeof *h, 64), begin + TN_OS_PAGE);

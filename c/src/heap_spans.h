@@ -100,7 +100,6 @@ struct tn_heap {
 	bool expendable; /* of no meaning without a table of leaks */
 	bin bins[HEAP_CLASS_COUNT];
 	shelf shelves[HEAP_CLASS_COUNT];
-	uint64_t nothing; /* 0 */
 	span *spare[SPARE_KINDS];
 	span *large;
 	span *gone; /* records to use again */
