@@ -12,6 +12,7 @@ static tn_slab *slab;
 static tn_shared_slab *shared;
 static tn_local *local;
 static tn_pool *pool;
+static tn_heap *heap;
 
 /* Keeps a pointer, and the stores to what it points to, from being optimised away. */
 static inline void use(void *p) {
@@ -110,6 +111,32 @@ static void pool_pair(void) {
 	}
 }
 
+static void heap_pair(void) {
+	for (int i = 0; i < OPS; i++) {
+		void *p = tn_heap_alloc(heap, 48, 0);
+		use(p);
+		tn_heap_free(heap, p);
+	}
+}
+
+/* More than a span of each of some sizes, and back in another order. */
+static void heap_burst(void) {
+	static void *blocks[OPS];
+	for (int i = 0; i < OPS; i++)
+		use(blocks[i] = tn_heap_alloc(heap, 16 + (size_t)i % 7 * 24, 0));
+	for (int i = 0; i < OPS; i++)
+		tn_heap_free(heap, blocks[i * 7 % OPS]);
+}
+
+static void heap_create_destroy(void) {
+	for (int i = 0; i < OPS; i++) {
+		tn_heap *h = tn_heap_create(NULL);
+		for (int k = 0; k < REQUEST; k++)
+			use(tn_heap_alloc(h, 96, 0));
+		tn_heap_destroy(h);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -125,6 +152,9 @@ static const struct {
 	{"shared-batch-16", shared_batch},
 	{"shared-burst-1000", shared_burst},
 	{"pool-pair-32", pool_pair},
+	{"heap-pair-48", heap_pair},
+	{"heap-burst-1000", heap_burst},
+	{"heap-create-20-destroy", heap_create_destroy},
 };
 
 __attribute__((noinline)) void measured(void (*run)(void));
@@ -139,13 +169,16 @@ static int run_rounds(void (*run)(void)) {
 	shared = tn_shared_slab_create(32, 0, NULL);
 	local = shared == NULL ? NULL : tn_shared_slab_local(shared);
 	pool = tn_pool_create(32, 0, NULL);
-	if (arena == NULL || slab == NULL || local == NULL || pool == NULL)
+	heap = tn_heap_create(NULL);
+	if (arena == NULL || slab == NULL || local == NULL || pool == NULL ||
+		heap == NULL)
 		return 1;
 	run();
 	for (int round = 0; round < ROUNDS; round++) {
 		tn_arena_reset(arena);
 		measured(run);
 	}
+	tn_heap_destroy(heap);
 	tn_pool_destroy(pool);
 	tn_shared_slab_destroy(shared);
 	tn_slab_destroy(slab);
