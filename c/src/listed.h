@@ -52,7 +52,9 @@ typedef struct tn_node {
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
 	TN_GUARDED(size_t) places; /* that it has given */
-	TN_GUARDED(size_t) index;  /* of this memory, among all nodes */
+	/* The allocators that a scope owns, newest first. */
+	struct tn_node *owned, *next_owned, **link_owned;
+	TN_GUARDED(size_t) index; /* of this memory, among all nodes */
 } tn_node;
 
 /* ---- owners ---- */

@@ -144,6 +144,23 @@ static tn_node *take_node(void) {
 	return tn_stable_take(&listing.nodes, &count);
 }
 
+static void own_node(tn_node *owner, tn_node *n) {
+	n->next_owned = owner->owned;
+	n->link_owned = &owner->owned;
+	if (n->next_owned != NULL)
+		n->next_owned->link_owned = &n->next_owned;
+	owner->owned = n;
+}
+
+static void disown_node(tn_node *n) {
+	if (n->link_owned == NULL)
+		return;
+	*n->link_owned = n->next_owned;
+	if (n->next_owned != NULL)
+		n->next_owned->link_owned = n->link_owned;
+	n->link_owned = NULL;
+}
+
 bool tn_list_at(
 	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
 	*node = NULL;
@@ -158,6 +175,8 @@ bool tn_list_at(
 	tn_list_node(parent == NULL ? &tn_list_root : parent, n, kind, object,
 		name == NULL ? tn_kind_name(kind->kind) : name);
 	tn_list_unlock();
+	if (parent != NULL)
+		own_node(parent, n);
 	return true;
 }
 
@@ -165,6 +184,7 @@ bool tn_list_at(
 void tn_unlist(tn_node *n) {
 	if (n == NULL)
 		return;
+	disown_node(n);
 	tn_list_lock();
 	tn_node_unlink(n);
 	add_record(&listing.nodes, (char *)n);
@@ -246,8 +266,9 @@ static tn_step parent_of(const trail *t) {
 	return t->steps[(t->depth - 1) % TRAIL];
 }
 
-/* The node above `at`, which is at t->depth: remembered, or found from there. No node when it has gone. */
-static tn_step ascend(trail *t, tn_step at) {
+/* The node above `at`, which is at t->depth: remembered, or found from there. No node when the way is lost: it
+ * has gone, or was moved since the walk began. */
+static tn_step ascend(trail *t, tn_step at, size_t walk) {
 	tn_step above = {NULL, 0, 0, 0};
 	t->depth--;
 	if (t->kept > 0) {
@@ -258,17 +279,18 @@ static tn_step ascend(trail *t, tn_step at) {
 		return t->depth == 0 ? t->start : t->first;
 	tn_node *parent = tn_get(&at.node->parent, TN_ACQUIRE);
 	tn_node *grandparent = tn_get(&parent->parent, TN_ACQUIRE);
+	bool met = grandparent != NULL && tn_node_meet(parent, grandparent, &above);
 	/* What is below a node lives no longer than it. */
-	if (tn_node_meet(parent, grandparent, &above) && !tn_node_is(at.node, at.life))
+	if (!met || !tn_node_is(at.node, at.life) || tn_get(&parent->moved, TN_ACQUIRE) >= walk)
 		above.node = NULL;
 	return above;
 }
 
 /* The node to visit after `at` and what is below it. Where the way back is lost, that is what comes after the
  * first node on it. */
-static tn_step step_on(trail *t, tn_step at) {
+static tn_step step_on(trail *t, tn_step at, size_t walk) {
 	while (t->depth > 0) {
-		tn_step above = ascend(t, at);
+		tn_step above = ascend(t, at, walk);
 		if (above.node == NULL) {
 			t->depth = 1;
 			at = t->first;
@@ -317,7 +339,7 @@ static void walk_below(visit_job *job, tn_step start, unsigned depth) {
 			first = tn_node_below(at.node, at.life, SIZE_MAX);
 		if (first.node != NULL)
 			descend(&t, at);
-		at = first.node != NULL ? first : step_on(&t, at);
+		at = first.node != NULL ? first : step_on(&t, at, job->number);
 	}
 }
 

@@ -6,8 +6,7 @@
  *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
  *
  * The tree is held twice: by plain links that its thread alone follows, and by nodes that readers on other
- * threads follow too (listed.h). Owned allocators are only in the latter: what is below a scope's node and
- * is no scope.
+ * threads follow too (listed.h), below which are also the nodes of the allocators that a scope owns.
  *
  * I1  below a scope that is ENDING nothing is added.
  * I2  held_bytes is what the arena and the owned allocators have taken; charged_bytes of a scope with
@@ -199,14 +198,6 @@ static const tn_node_kind *kind_of(const tn_node *n) {
 	return tn_get(&n->kind, TN_RELAXED);
 }
 
-/* The newest allocator that s owns, or the next one after `n`; scopes are skipped. */
-static tn_node *owned_after(const scope *s, const tn_node *n) {
-	tn_node *next = n == NULL ? tn_get(&s->node.newest, TN_RELAXED) : tn_get(&n->older, TN_RELAXED);
-	while (next != NULL && kind_of(next) == &scope_kind)
-		next = tn_get(&next->older, TN_RELAXED);
-	return next;
-}
-
 /* ---- the tree ---- */
 
 static bool is_locked(const scope *parent) {
@@ -341,7 +332,7 @@ static void run_deferred(scope *s) {
 }
 
 static TN_COLD void end_owned(scope *s) {
-	for (tn_node *n = owned_after(s, NULL); n != NULL; n = owned_after(s, NULL))
+	for (tn_node *n = s->node.owned; n != NULL; n = s->node.owned)
 		kind_of(n)->end(tn_get(&n->object, TN_RELAXED));
 }
 
@@ -353,7 +344,7 @@ static TN_COLD void drop_external(scope *s) {
 /* What is in a scope without children, but its arena. */
 static void clear_scope(scope *s) {
 	run_deferred(s);
-	if (tn_get(&s->node.newest, TN_RELAXED) != NULL)
+	if (s->node.owned != NULL)
 		end_owned(s);
 	if (tn_get(&s->external_bytes, TN_RELAXED) != 0)
 		drop_external(s);
@@ -474,7 +465,7 @@ bool tn_scope_undefer(tn_scope *hot, void (*fn)(void *arg), void *arg) {
 size_t tn_scope_trim(tn_scope *hot) {
 	scope *s = live_scope(hot, "trim");
 	size_t bytes = tn_arena_trim(&s->hot.arena);
-	for (tn_node *n = owned_after(s, NULL); n != NULL; n = owned_after(s, n))
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned)
 		bytes += kind_of(n)->trim(tn_get(&n->object, TN_RELAXED));
 	return bytes;
 }
@@ -685,7 +676,7 @@ static void add_stats(tn_stats *sum, const tn_stats *more) {
 static void read_own(const scope *s, tn_stats *stats) {
 	tn_arena_stats(&s->hot.arena, stats);
 	stats->external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
-	for (tn_node *n = owned_after(s, NULL); n != NULL; n = owned_after(s, n)) {
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
 		tn_stats more;
 		kind_of(n)->stats(tn_get(&n->object, TN_RELAXED), &more);
 		add_stats(stats, &more);
@@ -757,7 +748,7 @@ static void scope_require(const scope *s, bool holds, const char *what) {
 static void verify_one(const scope *s) {
 	tn_arena_verify(&s->hot.arena);
 	size_t held = s->hot.arena.taken_bytes;
-	for (tn_node *n = owned_after(s, NULL); n != NULL; n = owned_after(s, n)) {
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
 		tn_stats stats;
 		const void *object = tn_get(&n->object, TN_RELAXED);
 		kind_of(n)->verify(object);

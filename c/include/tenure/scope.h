@@ -154,9 +154,10 @@ TN_API bool tn_scope_adopt(tn_scope *child, tn_scope *new_parent) TN_SYMBOL(tn_s
 /* Makes an allocator that the scope owns: it ends when the scope ends or is reset, with no word about
  * what is live in it, and its chunks count against the scope's limits. It may be destroyed before.
  *
- * options  as in tn_arena_create and so on; NULL for the defaults; `source` must be NULL
+ * options  as in tn_arena_create and so on; NULL for the defaults; `source` must be NULL, and an arena has no
+ *          reserve_bytes
  * returns  the allocator; listed under the scope by its name, or its kind
- * fails    as the allocator's create; EINVAL also for a source and for a scope that is ending
+ * fails    as the allocator's create; EINVAL also for a source or a range, and for a scope that is ending
  * threads  one at a time; the allocator and the scope are then for the same thread */
 TN_API tn_arena *tn_scope_arena(tn_scope *s, const tn_arena_options *options) TN_SYMBOL(tn_scope_arena);
 TN_API tn_slab *tn_scope_slab(tn_scope *s, size_t size, size_t align, const tn_slab_options *options)
