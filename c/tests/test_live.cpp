@@ -5,12 +5,15 @@
 #include <tenure/tenure.h>
 
 extern "C" {
+#include "../top/reader.h"
+#include "../top/report.h"
+#include "../top/table.h"
 #include "live_format.h"
 #include "observer.h"
 #include "os.h"
-#include "reader.h"
 }
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -555,7 +558,7 @@ void write_snapshot(tn_live_file *file, uint64_t number, size_t rows) {
 	dice d(program_seed());
 	for (uint64_t number = 1;; number++) {
 		write_snapshot(file, number, 20);
-		for (volatile size_t i = d.below(8000); i > 0; i = i - 1)
+		for (volatile size_t i = d.below(sanitized ? 80000 : 8000); i > 0; i = i - 1)
 			continue;
 	}
 }
@@ -668,6 +671,51 @@ TEST(live, a_forged_view_is_refused) {
 		forged f;
 		forgery.change(f.shown);
 		EXPECT_EQ(f.verdict(), forgery.verdict);
+	}
+}
+
+// Rows of anything: random words, some of them small, parents among them, texts of all bytes.
+void fill_rows(tn_live_file *file, dice &d) {
+	size_t rows = d.below(60);
+	tn_live_begin(file);
+	for (size_t i = 0; i < rows; i++) {
+		uint64_t words[sizeof(tn_live_row) / sizeof(uint64_t)];
+		for (uint64_t &word : words)
+			word = d.one_in(3) ? d.below(8) : d.next() >> d.below(64);
+		tn_live_store(&file->rows[i], words, sizeof words);
+	}
+	tn_live_state state = {};
+	state.row_count = rows;
+	for (char &c : state.malloc_name)
+		c = static_cast<char>(d.next());
+	tn_live_store(&file->state, &state, sizeof state);
+	tn_live_end(file);
+}
+
+size_t control_characters(const text &t) {
+	return static_cast<size_t>(std::count_if(t.p, t.p + t.size,
+		[](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; }));
+}
+
+TEST(live, whatever_it_holds_can_be_printed) {
+	forged f;
+	ASSERT_EQ(fcntl(f.file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE), 0);
+	dice d(program_seed());
+	fill_rows(f.shown, d);
+	reader r(getpid());
+	for (int i = 0; i < 300; i++) {
+		ASSERT_TRUE(r.read()) << r.message();
+		text t = {};
+		t.end_of_line = "\n";
+		report_json(&t, &r.v);
+		report_prometheus(&t, &r.v);
+		t.width = static_cast<unsigned>(d.below(200));
+		table_options options = {static_cast<sort_key>(d.below(SORT_COUNT)), d.one_in(2), 0, 0};
+		table_header(&t, &r.v);
+		table_rows(&t, &r.v, &options);
+		EXPECT_EQ(control_characters(t), 0u);
+		text_free(&t);
+		fill_rows(f.shown, d);
 	}
 }
 

@@ -102,17 +102,18 @@ static void add_footer(text *t, const table_options *o) {
 	text_style(t, "");
 }
 
-/* Written at once, each line over the one that stood there. */
+/* Written at once, each line over the one that stood there. That is erased before: after a line as wide
+ * as the terminal, the cursor stands on its last character. */
 static bool show(const view *v, table_options *o) {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	unsigned rows = size.ws_row > 0 ? size.ws_row : 24, width = size.ws_col > 0 ? size.ws_col : 80;
 	size_t lines = rows > HEADER_LINES + FOOTER_LINES ? rows - HEADER_LINES - FOOTER_LINES : 1;
 	size_t most = v->state.row_count > lines ? v->state.row_count - lines : 0;
-	text t = {.width = width, .styled = true, .end_of_line = "\033[K\r\n"};
+	text t = {.width = width, .styled = true, .end_of_line = "\r\n\033[K"};
 	o->height = lines;
 	o->first = o->first < most ? o->first : most;
-	text_raw(&t, "\033[H", 3);
+	text_raw(&t, "\033[H\033[K", 6);
 	table_header(&t, v);
 	add_position(&t, o, v->state.row_count);
 	table_rows(&t, v, o);
