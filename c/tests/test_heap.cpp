@@ -147,8 +147,12 @@ TEST(heap, bad_alignments_are_refused) {
 
 TEST(heap, sizes_that_cannot_be_are_refused) {
 	ledger books;
-	for (bool own_source : {false, true}) {
-		owned_heap h = own_source ? new_heap(books) : new_heap();
+	for (bool limited : {false, true}) {
+		// No source is asked for more than a limit, and the page layer for more than there can be.
+		tn_heap_options options = {};
+		options.source = limited ? books.source() : nullptr;
+		options.limit_bytes = limited ? mib : 0;
+		owned_heap h = new_heap(options);
 		char *p = take(h.get(), 100);
 		fill(p, 100, 1);
 		std::string before = to_text(figures_of(h.get()));
