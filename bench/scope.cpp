@@ -78,7 +78,7 @@ template <class C> subject make_subject(const char *name) {
 template <template <class> class C> std::vector<subject> on_all() {
 	return {
 		make_subject<C<tenure_scope<root_kind::plain>>>("tenure-scope"),
-		make_subject<C<apr_scope<false>>>("apr"),
+		make_subject<C<apr_scope<true>>>("apr"),
 		make_subject<C<talloc_scope<false>>>("talloc"),
 		make_subject<C<talloc_scope<true>>>("talloc-pool"),
 		make_subject<C<mimalloc_scope>>("mimalloc-heap"),
@@ -107,12 +107,12 @@ workload make_workload(const char *name, std::vector<subject> subjects) {
 
 std::vector<workload> workloads() {
 	std::vector<subject> empty_on_all = on_all<empty_lifetimes>();
-	empty_on_all.push_back(make_subject<empty_lifetimes<apr_scope<true>>>("apr-locked"));
+	empty_on_all.push_back(make_subject<empty_lifetimes<apr_scope<false>>>("apr-unlocked"));
 	return {
 		make_workload("scope-create-destroy", empty_on_all),
 		make_workload("scope-create-destroy-shared", {
 			make_subject<empty_lifetimes<tenure_scope<root_kind::shared>>>("tenure-scope"),
-			make_subject<empty_lifetimes<apr_scope<true>>>("apr-locked"),
+			make_subject<empty_lifetimes<apr_scope<true>>>("apr"),
 		}),
 		make_workload("scope-create-destroy-limited", {
 			make_subject<empty_lifetimes<tenure_scope<root_kind::limited>>>("tenure-scope"),

@@ -38,8 +38,8 @@ static inline size_t peak_bytes(const tn_arena *a) {
 	return peak > a->peak_bytes ? peak : a->peak_bytes;
 }
 
-/* In the chain, what blocks can have in chunks that were taken: not in large blocks', heads, the arena's
- * own storage, and the caller's buffer. */
+/* In the chain, what blocks can have in chunks that were taken: not in large blocks', heads, the
+ * arena's own storage, and the caller's buffer. */
 static inline size_t room_bytes(const tn_arena *a) {
 	bool home_in_chain = a->home != NULL && a->home == a->first;
 	bool home_apart = a->home != NULL && !home_in_chain;

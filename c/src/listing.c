@@ -247,8 +247,8 @@ typedef struct visit_job {
 	bool stopped;
 } visit_job;
 
-/* The way from where a walk began to where it is, of which the levels between the first and the last ones
- * are forgotten. */
+/* The way from where a walk began to where it is, of which the levels between the first and the last
+ * ones are forgotten. */
 typedef struct trail {
 	tn_step start, first; /* depths 0 and 1 */
 	tn_step steps[TRAIL];
@@ -266,8 +266,8 @@ static tn_step parent_of(const trail *t) {
 	return t->steps[(t->depth - 1) % TRAIL];
 }
 
-/* The node above `at`, which is at t->depth: remembered, or found from there. No node when the way is lost: it
- * has gone, or was moved since the walk began. */
+/* The node above `at`, which is at t->depth: remembered, or found from there. No node when the way is
+ * lost: it has gone, or was moved since the walk began. */
 static tn_step ascend(trail *t, tn_step at, size_t walk) {
 	tn_step above = {NULL, 0, 0, 0};
 	t->depth--;
@@ -286,8 +286,8 @@ static tn_step ascend(trail *t, tn_step at, size_t walk) {
 	return above;
 }
 
-/* The node to visit after `at` and what is below it. Where the way back is lost, that is what comes after the
- * first node on it. */
+/* The node to visit after `at` and what is below it. Where the way back is lost, that is what comes
+ * after the first node on it. */
 static tn_step step_on(trail *t, tn_step at, size_t walk) {
 	while (t->depth > 0) {
 		tn_step above = ascend(t, at, walk);

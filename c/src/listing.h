@@ -8,9 +8,9 @@
 
 #include "listed.h"
 
-/* What an owner publishes: where the position was that it writes with every call, how far that can go before
- * it publishes again, and the figures without that part; `stats` in the order of tn_stats, as far as the
- * kind has some. */
+/* What an owner publishes: where the position was that it writes with every call, how far that can go
+ * before it publishes again, and the figures without that part; `stats` in the order of tn_stats, as
+ * far as the kind has some. */
 typedef struct tn_position {
 	size_t at, room;
 } tn_position;
@@ -62,12 +62,12 @@ static inline const char *tn_listed_name(const tn_node *n) {
 	return (const char *)n->name;
 }
 
-/* Notes that something is older than its next snapshot, which would note it else: to be called where it takes
- * memory and that is no steady state, or with its resets. */
+/* Notes that something is older than its next snapshot, which would note it else: to be called where it
+ * takes memory and that is no steady state, or with its resets. */
 void tn_note_time(tn_node *n, uint64_t resets);
 
-/* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the owner,
- * where it changes chunks or magazines. */
+/* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the
+ * owner, where it changes chunks or magazines. */
 TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
 	size_t figures[2 + TN_FIGURES_ALL];
 	figures[0] = from.at;
@@ -79,7 +79,8 @@ TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_po
 	tn_node_write(n, figures, 2 + count);
 }
 
-/* The same figure by figure, between two tn_node_turn_version: without a struct, and in few instructions. */
+/* The same figure by figure, between two tn_node_turn_version: without a struct, and in few
+ * instructions. */
 #define TN_PUT(n, figure, value) tn_set(&(n)->figures[2 + TN_FIGURE_COUNT(figure)], value, TN_RELEASE)
 #define TN_PUT_64(n, figure, value) tn_put_64(n, 2 + TN_FIGURE_COUNT(figure), value)
 TN_INLINE void tn_put_64(tn_node *n, size_t index, uint64_t value) {
@@ -89,8 +90,8 @@ TN_INLINE void tn_put_64(tn_node *n, size_t index, uint64_t value) {
 		tn_set(&n->figures[index + i], words[i], TN_RELEASE);
 }
 
-/* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly used
- * chunks, which takes a walk). NULL: no. */
+/* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly
+ * used chunks, which takes a walk). NULL: no. */
 static inline bool tn_wanted(tn_node *n, size_t what) {
 	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
 	if (TN_LIKELY((wanted & what) == 0))
@@ -102,8 +103,8 @@ static inline bool tn_wanted(tn_node *n, size_t what) {
 
 /* ---- for scopes, whose nodes lie in memory of their own ---- */
 
-/* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They are
- * never given back to the page layer. */
+/* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They
+ * are never given back to the page layer. */
 typedef struct tn_stable {
 	size_t bytes, node_offset;
 	/* Under the lock. */
@@ -114,12 +115,13 @@ typedef struct tn_stable {
 /* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
 enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 
-/* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL: ENOMEM. */
+/* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL:
+ * ENOMEM. */
 void *tn_stable_take(tn_stable *store, size_t *count);
 void tn_stable_give(tn_stable *store, void *first, size_t count);
 
-/* Arranges what a fork asks of the listing, the observer and the live view; and, before something is listed,
- * also the live view if the environment asks for it. */
+/* Arranges what a fork asks of the listing, the observer and the live view; and, before something is
+ * listed, also the live view if the environment asks for it. */
 void tn_list_on_fork(void);
 void tn_list_prepare(void);
 
@@ -144,8 +146,8 @@ TN_INLINE void tn_list_node(
 /* Gives a listed node another parent. */
 void tn_move_node(tn_node *n, tn_node *parent);
 
-/* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand the
- * page layer's lock and nothing else. */
+/* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand
+ * the page layer's lock and nothing else. */
 extern tn_node tn_list_root;
 void tn_list_lock(void);
 void tn_list_unlock(void);

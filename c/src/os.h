@@ -39,8 +39,8 @@ enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_SCOPES, T
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
 /* Who holds locks across a fork, in the order in which they take them. */
 enum tn_os_fork { TN_FORK_CACHES, TN_FORK_LISTING, TN_FORK_COUNT };
-/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set for each; none of
- * those locks is ever taken before the first call, or held while calling. */
+/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set for each; none
+ * of those locks is ever taken before the first call, or held while calling. */
 void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
 	void (*in_child)(void));
 /* What else the child does, with the process-wide lock free again. One function per process. */

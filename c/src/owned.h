@@ -1,5 +1,5 @@
-/* What a scope asks of the allocators that it owns, beside their API: each is made below the scope's node,
- * and from then on known by its own. */
+/* What a scope asks of the allocators that it owns, beside their API: each is made below the scope's
+ * node, and from then on known by its own. */
 #ifndef TENURE_OWNED_H
 #define TENURE_OWNED_H
 
@@ -15,8 +15,9 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o);
 tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o);
 tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o);
 
-/* The arena that a scope is: in storage that was zero once, and since then opened and closed. The caller
- * sets chunk_bytes and chunk_bytes_max; tn_arena_size does it from options, of which nothing else counts.
+/* The arena that a scope is: in storage that was zero once, and since then opened and closed. The
+ * caller sets chunk_bytes and chunk_bytes_max; tn_arena_size does it from options, of which nothing
+ * else counts.
  *
  * fails    EINVAL */
 TN_INLINE void tn_arena_open(tn_arena *a, const char *kind, tn_source source, tn_node *node) {

@@ -50,8 +50,8 @@ void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t alig
 /* What a scope puts in front of the page layer, to count chunks (scope.c). */
 void *tn_scope_pages_acquire(void *scope, size_t size, size_t align);
 
-/* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the table
- * for every page. */
+/* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the
+ * table for every page. */
 static inline bool tn_is_paged(const tn_source *source) {
 	return source->acquire == NULL || source->acquire == tn_scope_pages_acquire;
 }

@@ -5,8 +5,9 @@
  *   destroy     down to the newest child without children, end it, and on from its parent: no stack
  *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
  *
- * The tree is held twice: by plain links that its thread alone follows, and by nodes that readers on other
- * threads follow too (listed.h), below which are also the nodes of the allocators that a scope owns.
+ * The tree is held twice: by plain links that its thread alone follows, and by nodes that readers on
+ * other threads follow too (listed.h), below which are also the nodes of the allocators that a scope
+ * owns.
  *
  * I1  below a scope that is ENDING nothing is added.
  * I2  held_bytes is what the arena and the owned allocators have taken; charged_bytes of a scope with
@@ -80,8 +81,8 @@ static void close_kept(void) {
 	give_kept_back();
 }
 
-/* Whether this thread may keep records: not in debug, where each waits in the store as long as it can, and not
- * when it is ending. */
+/* Whether this thread may keep records: not in debug, where each waits in the store as long as it can,
+ * and not when it is ending. */
 static bool may_keep(void) {
 	if (TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_NEW)
 		kept.state = tn_os_on_thread_exit(TN_EXIT_SCOPES, close_kept) ? RECORDS_OPEN : RECORDS_CLOSED;

@@ -100,10 +100,10 @@ typedef struct slab {
 	uint64_t resets;
 	slot_record *oldest; /* debug: the quarantine */
 	slot_record *youngest;
-	size_t partial_count, partial_live; /* partly used chunks when they were counted last, and what is live
-	                                       in them */
-	struct tn_node *node;				/* where it is listed, or NULL */
-	const char *kind;					/* what panics call it */
+	/* Partly used chunks when they were counted last, and what is live in them. */
+	size_t partial_count, partial_live;
+	struct tn_node *node; /* where it is listed, or NULL */
+	const char *kind;	  /* what panics call it */
 	char name[TN_NAME_BYTES + 1];
 } slab;
 

@@ -1,8 +1,9 @@
-/* The watch: looks at all listed allocators now and then, and remembers of each what tells a silent failure
- * from use. It is a caller of tn_stats_snapshot like any other.
+/* The watch: looks at all listed allocators now and then, and remembers of each what tells a silent
+ * failure from use. It is a caller of tn_stats_snapshot like any other.
  *
- * What is remembered lies in two tables by id, the one of the last look and the one that is being filled: so
- * what has gone is forgotten. Each finding is a streak: looks in a row, over a time, at which it held. */
+ * What is remembered lies in two tables by id, the one of the last look and the one that is being
+ * filled: so what has gone is forgotten. Each finding is a streak: looks in a row, over a time, at
+ * which it held. */
 #include "watch.h"
 
 #include <errno.h>
@@ -75,7 +76,8 @@ static watched *find_entry(const watch_table *t, uint64_t id) {
 	return &t->entries[i];
 }
 
-/* The entry of an allocator in the new table, as it was left at the last look; NULL when that is full. */
+/* The entry of an allocator in the new table, as it was left at the last look; NULL when that is full.
+ * */
 static watched *recall(const tn_listed *listed) {
 	if (watch.now.count >= watch.now.capacity / 2)
 		return NULL;

@@ -56,7 +56,8 @@ tn_watch_options quick(log *l) {
 
 using clock = std::chrono::steady_clock;
 
-/* Runs `step` every few milliseconds until `done`, for seconds at most; how many milliseconds it took. */
+/* Runs `step` every few milliseconds until `done`, for seconds at most; how many milliseconds it took.
+ * */
 template <class Step, class Done> long run(Step step, Done done) {
 	auto begin = clock::now();
 	auto passed = [&] {

@@ -22,7 +22,7 @@ extern "C" {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_arena_options {
-	const char *name;       /* shown in statistics and panics; an arena with a name is listed (stats.h) */
+	const char *name;       /* shown in statistics and panics; with one it is listed (stats.h) */
 	size_t chunk_bytes;     /* the first chunk; default 64 KiB, rounded up to pages */
 	size_t chunk_bytes_max; /* chunks double up to this; default 2 MiB; TN_NONE: they do not grow */
 	size_t limit_bytes;     /* the most that is ever taken from the source; default none */

@@ -52,9 +52,9 @@ typedef struct tn_scope_limits {
 /* Ends a scope: first its children, newest first, each in this way; then its deferred calls, last in,
  * first out; then its memory and the allocators that it owns.
  *
- * s        from tn_scope_create; NULL is a no-op. A scope that is ending already is left alone; one with
- *          a scope below it that is ending (because a deferred call destroys an ancestor) is misuse
- *          and seen in every mode
+ * s        from tn_scope_create; NULL is a no-op. A scope that is ending already is left alone; one
+ *          with a scope below it that is ending (because a deferred call destroys an ancestor) is
+ *          misuse and seen in every mode
  * threads  one at a time; a child of a shared root: any
  * cost     O(scopes and chunks below); the stack is bounded, nothing is allocated, no system call while
  *          the chunks stay warm */
@@ -144,9 +144,9 @@ TN_API bool tn_scope_undefer(tn_scope *s, void (*fn)(void *arg), void *arg) TN_S
  *
  * child    not a root
  * returns  whether it was moved; true when that is its parent already
- * fails    EINVAL when new_parent is the child or below it, either is ending, the child is a root, or it
- *          is below another root and one of the two was given a source; ENOMEM when it would exceed a limit above
- *          new_parent
+ * fails    EINVAL when new_parent is the child or below it, either is ending, the child is a root, or
+ *          it is below another root and one of the two was given a source; ENOMEM when it would exceed
+ *          a limit above new_parent
  * threads  one at a time for the child and, unless they are shared roots, both parents
  * cost     O(1) in a tree without limits, else O(scopes below) */
 TN_API bool tn_scope_adopt(tn_scope *child, tn_scope *new_parent) TN_SYMBOL(tn_scope_adopt);
@@ -154,10 +154,11 @@ TN_API bool tn_scope_adopt(tn_scope *child, tn_scope *new_parent) TN_SYMBOL(tn_s
 /* Makes an allocator that the scope owns: it ends when the scope ends or is reset, with no word about
  * what is live in it, and its chunks count against the scope's limits. It may be destroyed before.
  *
- * options  as in tn_arena_create and so on; NULL for the defaults; `source` must be NULL, and an arena has no
- *          reserve_bytes
+ * options  as in tn_arena_create and so on; NULL for the defaults; `source` must be NULL, and an arena
+ *          has no reserve_bytes
  * returns  the allocator; listed under the scope by its name, or its kind
- * fails    as the allocator's create; EINVAL also for a source or a range, and for a scope that is ending
+ * fails    as the allocator's create; EINVAL also for a source or a range, and for a scope that is
+ *          ending
  * threads  one at a time; the allocator and the scope are then for the same thread */
 TN_API tn_arena *tn_scope_arena(tn_scope *s, const tn_arena_options *options) TN_SYMBOL(tn_scope_arena);
 TN_API tn_slab *tn_scope_slab(tn_scope *s, size_t size, size_t align, const tn_slab_options *options)
@@ -190,7 +191,8 @@ TN_API bool tn_scope_external(tn_scope *s, size_t bytes) TN_SYMBOL(tn_scope_exte
  * cost     O(1) */
 TN_API tn_scope *tn_scope_parent(const tn_scope *s) TN_SYMBOL(tn_scope_parent);
 
-/* Whether `p` points into memory that alloc, copy or printf of this scope handed out and not taken back.
+/* Whether `p` points into memory that alloc, copy or printf of this scope handed out and not taken
+ * back.
  *
  * threads  one at a time
  * cost     O(chunks); reads nothing behind p */
@@ -203,8 +205,8 @@ TN_API bool tn_scope_owns(const tn_scope *s, const void *p) TN_SYMBOL(tn_scope_o
 TN_API void tn_scope_each(tn_scope *s, void (*visit)(tn_scope *child, void *ctx), void *ctx)
 	TN_SYMBOL(tn_scope_each);
 
-/* Fills in the figures of this moment: of the scope with the allocators that it owns, and of it with all
- * scopes below.
+/* Fills in the figures of this moment: of the scope with the allocators that it owns, and of it with
+ * all scopes below.
  *
  * own, subtree  either may be NULL. In `subtree` peak_bytes is the sum of the peaks
  * threads       one at a time for all that is counted

@@ -52,8 +52,9 @@ typedef enum tn_kind {
 	TN_KIND_PAGES, /* the page layer: chunks that are kept warm for the next allocator */
 } tn_kind;
 
-/* "arena", "slab", "shared slab", "pool", "heap", "scope", "pages"; "?" for another number.
+/* What a kind is called.
  *
+ * returns  "arena", "slab", "shared slab", "pool", "heap", "scope", "pages"; "?" for another number
  * threads  any */
 TN_API const char *tn_kind_name(tn_kind kind) TN_SYMBOL(tn_kind_name);
 
@@ -66,8 +67,9 @@ typedef struct tn_listed {
 	unsigned depth;		/* 0 for a root */
 	uint64_t id;		/* of this allocator only, in this process; never 0 */
 	uint64_t parent_id; /* 0 for a root */
-	/* Since it took memory, or (a scope) got something below it; or the last reset, if that is later. What no
-	 * owner has noted, a snapshot does: the reset of an arena that was inlined, the first chunk of a scope. */
+	/* Since it took memory, or (a scope) got something below it; or the last reset, if that is later.
+	 * What no owner has noted, a snapshot does: the reset of an arena that was inlined, the first chunk
+	 * of a scope. */
 	uint64_t age_ms;
 	char ident[TN_IDENT_BYTES + 1]; /* of a scope: the query, the URL; "" without */
 } tn_listed;

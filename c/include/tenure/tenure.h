@@ -6,7 +6,8 @@
  *   costly to build, come back used     pool.h         tn_pool_get, put
  *   mixed sizes that belong together    heap.h         tn_heap_alloc, free, realloc, reset
  *   lifetimes nest                      scope.h        tn_scope_create, alloc, defer, destroy
- *   what it costs right now             stats.h        tn_stats, tn_stats_snapshot, tn_watch, tn_live_start
+ *   what it costs right now             stats.h        tn_stats, tn_stats_snapshot, tn_watch,
+ *                                       tn_live_start
  *   where memory comes from, panics     base.h         tn_source, tn_on_panic
  *
  * The verbs mean the same everywhere: create/destroy (the library owns the allocator's storage),
