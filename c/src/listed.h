@@ -153,8 +153,9 @@ static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, s
 			return none;
 		/* A node that went and came back is at the front again. */
 		while (n != NULL && tn_node_meet(n, parent, &at) && at.place < last) {
+			/* The parent's life is looked at once more: this could be below its next one. */
 			if (at.place < place)
-				return at;
+				return tn_node_is(parent, parent_life) ? at : none;
 			last = at.place;
 			n = tn_get(&n->older, TN_ACQUIRE);
 			if (!tn_node_is(at.node, at.life))
@@ -171,7 +172,8 @@ static inline tn_step tn_node_after(tn_step at, const tn_node *parent, size_t pa
 	tn_node *older = tn_get(&at.node->older, TN_ACQUIRE);
 	tn_step next = {NULL, 0, 0, 0};
 	bool here = tn_node_is(at.node, at.life);
-	if (here && (older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place)))
+	bool next_is = older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place);
+	if (here && next_is && tn_node_is(parent, parent_life))
 		return next;
 	return tn_node_below(parent, parent_life, at.place);
 }
