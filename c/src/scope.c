@@ -735,7 +735,7 @@ static bool print_row(const tn_listed *listed, void *ctx) {
 }
 
 void tn_scope_print(const tn_scope *hot, FILE *out) {
-	scope *s = live_scope(hot, "print");
+	scope *s = scope_of(hot);
 	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
 		"chunks", "peak", "since");
 	tn_list_walk(&s->node, print_row, out);

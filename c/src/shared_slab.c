@@ -800,8 +800,12 @@ bool tn_shared_slab_list(
 
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
 	shared_slab *s = shared_of(hot, "destroy");
-	tn_unlist(s->node);
+	/* Threads that are ending may still give slots back, and publish that. */
+	tn_lock_take(&s->lock);
+	tn_node *node = s->node;
 	s->node = NULL;
+	tn_lock_give(&s->lock);
+	tn_unlist(node);
 }
 
 tn_shared_slab *tn_shared_slab_create(

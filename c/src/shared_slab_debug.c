@@ -253,7 +253,8 @@ bool tn_shared_slab_list(
 }
 
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
-	tn_slab_unlist(alive(hot, "destroy")->slab);
+	tn_slab_unlist(enter(hot, "destroy"));
+	leave(hot);
 }
 
 tn_shared_slab *tn_shared_slab_create(

@@ -309,4 +309,6 @@ bool tn_watch(const tn_watch_options *options, tn_watch_callback callback) {
 
 void tn_watch_in_child(void) {
 	tn_set(&watch.lock.state, LOCK_FREE, TN_RELAXED);
+	/* They may have been changing hands. */
+	watch.before = watch.now = (watch_table){.capacity = 0};
 }

@@ -71,6 +71,19 @@ TEST_F(typed_scope, destructors_and_deferred_calls_are_one_list) {
 	EXPECT_EQ(ended(), (ids{6, 5, 4, 3, 2, 1}));
 }
 
+TEST_F(typed_scope, a_deferred_call_cannot_reset_its_own) {
+	scope root("root");
+	scope child(root, "child");
+	int calls = 0;
+	child.defer([&] {
+		calls++;
+		child.reset();
+	});
+	child.reset();
+	EXPECT_EQ(calls, 1);
+	EXPECT_NE(child.alloc(8), nullptr);
+}
+
 TEST_F(typed_scope, reset_runs_them_once) {
 	scope s;
 	for (int round = 0; round < 3; round++) {

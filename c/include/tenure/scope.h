@@ -43,8 +43,8 @@ typedef struct tn_scope_options {
 typedef struct tn_scope_limits {
 	size_t hard_bytes; /* never exceeded; 0: no limit */
 	size_t soft_bytes; /* above it on_soft is called, once until it has been below again; 0: none */
-	/* Called while a chunk is taken, by the thread that takes it; may set flags and tell others, but
-	 * call no scope of this tree. */
+	/* Called while a chunk is taken, and by limit, external and adopt, in the thread that does it; may
+	 * set flags and tell others, but call no scope of this tree. */
 	void (*on_soft)(tn_scope *scope, size_t held_bytes, void *ctx);
 	void *ctx;
 } tn_scope_limits;

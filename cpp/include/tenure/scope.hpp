@@ -150,6 +150,9 @@ public:
 		tn_scope *s = scope_;
 		bool follows = anchor_ != nullptr;
 		tn_scope_reset(s);
+		/* In a deferred call of its own it is ending already, and nothing has happened. */
+		if (follows && anchor_ != nullptr)
+			return;
 		scope_ = s;
 		if (follows)
 			follow();
