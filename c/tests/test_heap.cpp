@@ -297,6 +297,25 @@ TEST(heap, limit_is_exact_and_can_be_reached_again) {
 	}
 }
 
+TEST(heap, at_the_limit_every_free_block_is_found) {
+	if (debug_mode)
+		GTEST_SKIP() << "debug does not reuse while the quarantine lasts";
+	tn_heap_options options = {};
+	options.limit_bytes = mib;
+	owned_heap h = new_heap(options);
+	std::vector<char *> blocks;
+	while (char *p = take(h.get(), 100))
+		blocks.push_back(p);
+	// Too few of each chunk to have it looked at before.
+	size_t freed = 0;
+	for (size_t i = 0; i < blocks.size(); i += 20, freed++)
+		tn_heap_free(h.get(), blocks[i]);
+	for (size_t i = 0; i < freed; i++)
+		EXPECT_NE(take(h.get(), 100), nullptr) << i << " of " << freed;
+	EXPECT_REFUSED(take(h.get(), 100), ENOMEM);
+	EXPECT_TRUE(tn_heap_verify(h.get()));
+}
+
 TEST(heap, a_limit_is_shared_by_all_sizes) {
 	ledger books;
 	tn_heap_options options = {};
