@@ -27,7 +27,7 @@ typedef struct tn_heap_options {
 	size_t limit_bytes; /* the most that is ever taken from the source, the heap's own records (4 KiB
 	                       at least) included; default none */
 	bool zero;			/* alloc and what realloc adds are zeroed */
-	bool expendable;	/* live blocks at destroy and reset are meant: debug does not list them */
+	bool expendable;	/* live blocks at destroy are meant: debug does not list them */
 	const tn_source *source; /* where chunks come from; default Tenure's page layer */
 } tn_heap_options;
 
@@ -82,7 +82,7 @@ TN_API void *tn_heap_alloc(tn_heap *h, size_t size, size_t align) TN_SYMBOL(tn_h
 TN_API void tn_heap_free_sized(tn_heap *h, void *p, size_t size) TN_SYMBOL(tn_heap_free_sized);
 
 /* Resizes a block: in place where the class (or, for a large block, its chunk) has room and the block
- * would not waste more than half of it, else by allocating, copying and freeing.
+ * would not waste more than half of it, else by allocating, copying and freeing; debug always moves it.
  *
  * p         a live block of this heap, or NULL for a new one
  * new_size  bytes
