@@ -153,7 +153,8 @@ static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, s
 			return none;
 		/* A node that went and came back is at the front again. */
 		while (n != NULL && tn_node_meet(n, parent, &at) && at.place < last) {
-			/* The parent's life is looked at once more: this could be below its next one. */
+			/* The parent's life is looked at once more: this could be below its next one, whose places
+			 * are higher. */
 			if (at.place < place)
 				return tn_node_is(parent, parent_life) ? at : none;
 			last = at.place;
@@ -172,8 +173,7 @@ static inline tn_step tn_node_after(tn_step at, const tn_node *parent, size_t pa
 	tn_node *older = tn_get(&at.node->older, TN_ACQUIRE);
 	tn_step next = {NULL, 0, 0, 0};
 	bool here = tn_node_is(at.node, at.life);
-	bool next_is = older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place);
-	if (here && next_is && tn_node_is(parent, parent_life))
+	if (here && (older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place)))
 		return next;
 	return tn_node_below(parent, parent_life, at.place);
 }

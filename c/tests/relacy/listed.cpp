@@ -223,12 +223,38 @@ struct families : listed_scenario {
 	bool listed_at_the_end(size_t number) { return number == 1 || number >= 5 && number <= 7; }
 };
 
+/* 2 and 3 end, and their nodes are used again below 1 and below that: who stood on them goes on to 1. */
+struct displaced : listed_scenario {
+	displaced(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+
+	void before() {
+		begin();
+		list_and_publish(&nodes[1], 2, &root);
+		list_and_publish(&nodes[0], 1, &root);
+		list_and_publish(&nodes[2], 3, &root);
+	}
+	void look() {
+		found f = walk();
+		REQUIRE(f.times[1] == 1 && f.times[5] == 0);
+		REQUIRE(f.times[4] == 0 || f.parents[4] == 1);
+	}
+	void change() {
+		tn_node_unlink(&nodes[1]);
+		list_and_publish(&nodes[1], 4, &nodes[0]);
+		tn_node_unlink(&nodes[2]);
+		list_and_publish(&nodes[2], 5, &nodes[1]);
+	}
+	/* The walks look no deeper than 4. */
+	bool listed_at_the_end(size_t number) { return number == 1 || number == 4; }
+};
+
 int main(int argc, char **argv) {
 	publishes publish_2("publishes, 2 threads", 2), publish_3("publishes, 3 threads", 3);
 	siblings siblings_2("siblings, 2 threads", 2), siblings_3("siblings, 3 threads", 3);
 	reused reused_2("reused, 2 threads", 2), reused_3("reused, 3 threads", 3);
 	families families_2("families, 2 threads", 2);
-	engine::scenario *all[] = {
-		&publish_2, &publish_3, &siblings_2, &siblings_3, &reused_2, &reused_3, &families_2};
+	displaced displaced_2("displaced, 2 threads", 2);
+	engine::scenario *all[] = {&publish_2, &publish_3, &siblings_2, &siblings_3, &reused_2, &reused_3,
+		&families_2, &displaced_2};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }
