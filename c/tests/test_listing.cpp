@@ -310,15 +310,18 @@ uint64_t age_of(const char *name) {
 }
 
 TEST(listing, age_is_since_memory_was_taken_or_the_last_reset) {
-	scope_owner scope = make_scope("scope");
+	scope_owner root = make_scope("root");
+	tn_scope *scope = create_below(root.get(), "scope");
 	arena_owner arena = make_arena(arena_named("arena"));
 	wait_ms(60);
-	EXPECT_EQ(age_of("scope"), 0u) << "it has no memory";
+	EXPECT_EQ(age_of("scope"), 0u) << "it has no memory and nothing below it";
 	EXPECT_GE(age_of("arena"), 40u);
-	tn_scope_alloc(scope.get(), 100, 8);
+	EXPECT_GE(age_of("root"), 40u);
+	tn_scope_alloc(scope, 100, 8);
+	EXPECT_EQ(age_of("scope"), 0u) << "noted by this snapshot";
 	wait_ms(60);
 	EXPECT_GE(age_of("scope"), 40u);
-	tn_scope_reset(scope.get());
+	tn_scope_reset(scope);
 	tn_arena_alloc(arena.get(), 100, 8);
 	tn_arena_reset(arena.get());
 	EXPECT_LE(age_of("scope"), 30u);
@@ -457,7 +460,8 @@ TEST(listing, trim_all_reaches_owners_where_they_next_change_chunks) {
 	tn_slab_free_batch(slab.get(), slots.data(), 2000);
 	for (int i = 0; i < 40; i++)
 		tn_scope_alloc(scope.get(), 500, 8);
-	EXPECT_LT(stats_of(slab.get()).committed_bytes, of_slab / 2);
+	// The 2,000 are a tenth of it; in debug they wait in a quarantine with as many again.
+	EXPECT_LT(stats_of(slab.get()).committed_bytes, of_slab / 4 * 3);
 	EXPECT_TRUE(debug_mode || stats_of(scope.get()).committed_bytes < of_scope / 2);
 	EXPECT_TRUE(tn_slab_verify(slab.get()) && tn_scope_verify(scope.get()));
 }

@@ -1,7 +1,8 @@
-/* A scope is used after its end: seen in every mode, by every call.
+/* A scope is used after its end: seen in every mode, by every call but print, which reads what any
+ * thread may read.
  *
  * args      destroy create alloc copy printf reset trim defer undefer adopt into arena slab heap limit
- *           external parent owns each stats print verify
+ *           external parent owns each stats verify
  * release   ABRT tenure: scope: {op}: {s} is not a live scope
  * hardened  ABRT tenure: scope: {op}: {s} is not a live scope
  * debug     ABRT tenure: scope: {op}: {s} is not a live scope
@@ -59,8 +60,6 @@ static void own_or_look(const char *op, tn_scope *s) {
 		tn_scope_each(s, look, NULL);
 	else if (strcmp(op, "stats") == 0)
 		tn_scope_stats(s, &stats, NULL);
-	else if (strcmp(op, "print") == 0)
-		tn_scope_print(s, stdout);
 	else if (strcmp(op, "verify") == 0)
 		tn_scope_verify(s);
 }

@@ -223,7 +223,8 @@ struct families : listed_scenario {
 	bool listed_at_the_end(size_t number) { return number == 1 || number >= 5 && number <= 7; }
 };
 
-/* 2 and 3 end, and their nodes are used again below 1 and below that: who stood on them goes on to 1. */
+/* 2 and 3 end, and their nodes are used again below 1 and below that: who stood on them goes on to 1.
+ */
 struct displaced : listed_scenario {
 	displaced(const char *name, unsigned threads) : listed_scenario(name, threads) {}
 
