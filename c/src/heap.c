@@ -17,6 +17,7 @@
 #include <tenure/heap.h>
 
 #include "panic.h"
+#include "probes.h"
 
 #if TN_MODE != TN_MODE_DEBUG
 
@@ -495,7 +496,7 @@ static TN_COLD _Noreturn void panic_not_a_block(
 TN_INLINE bool find_slot(const span *s, const void *p, size_t *number) {
 	uint64_t product = (uint64_t)((uintptr_t)p - (uintptr_t)s->base) * s->reciprocal;
 	*number = (size_t)(product >> 32);
-	return (uint32_t)product < s->reciprocal;
+	return (uint32_t)product < s->reciprocal && *number < s->count;
 }
 
 /* Sets the bit of a live slot; false when it is free already. */
@@ -513,8 +514,6 @@ static inline span *block_span(const tn_heap *h, const void *p, size_t *slot, co
 	span *s = span_of(h, p);
 	size_t number;
 	if (TN_UNLIKELY(s == NULL || !find_slot(s, p, &number) || !slot_is_live(s, number)))
-		panic_not_a_block(h, p, operation);
-	if (TN_MODE == TN_MODE_HARDENED && number >= s->count)
 		panic_not_a_block(h, p, operation);
 	*slot = number;
 	return s;
@@ -663,6 +662,7 @@ void tn_heap_reset(tn_heap *h) {
 	for (span *s; (s = next_of(&walk)) != NULL;)
 		forget_span(h, s);
 	h->resets++;
+	TN_PROBE(reset, "heap", h->name);
 	publish_heap(h);
 	heap_leave(h);
 }

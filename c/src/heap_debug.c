@@ -15,6 +15,7 @@
 
 #include "heap_classes.h"
 #include "owned.h"
+#include "probes.h"
 #include "slots.h"
 #include "wrapped_slab.h"
 
@@ -428,6 +429,7 @@ void tn_heap_reset(tn_heap *h) {
 			tn_slab_reset(h->slabs[i]);
 	h->live_bytes = h->live_count = h->asked_bytes = 0;
 	h->resets++;
+	TN_PROBE(reset, "heap", h->name);
 	publish_heap(h);
 	heap_leave(h);
 }

@@ -39,6 +39,10 @@ typedef struct span {
 	/* Frees until somebody has to look. Full: until enough slots are free; partial: at most until all
 	 * are; large: 1. */
 	uint32_t countdown;
+	uint16_t count;		 /* slots */
+	uint16_t known_live; /* of them, as the heap's live_bytes has it */
+	uint8_t class;
+	uint8_t state;
 	union {
 		uint64_t free[SPAN_WORDS]; /* a bit for each slot; large: the first one */
 		struct {
@@ -50,10 +54,6 @@ typedef struct span {
 	struct span *previous;
 	size_t chunk_bytes;
 	size_t room; /* bytes of a slot */
-	uint16_t count;
-	uint16_t known_live; /* as the heap's live_bytes has it */
-	uint8_t class;
-	uint8_t state;
 } span;
 
 _Static_assert(sizeof(span) <= RECORD_BYTES, "a record");
