@@ -117,6 +117,25 @@ public:
 		blocks.clear();
 	}
 
+	// A root and a child with all that a scope can have.
+	void run_scope() {
+		tn_scope_options options = {};
+		options.source = source;
+		tn_scope *root = nullptr, *child = nullptr;
+		if (!attempt([&] { return (root = tn_scope_create(nullptr, "root", &options)) != nullptr; }))
+			return;
+		for (int cycle = 0; cycle < 3; cycle++) {
+			use_scope(root);
+			if (attempt([&] { return (child = tn_scope_create(root, "child", nullptr)) != nullptr; }))
+				use_scope(child);
+			if (cycle == 1)
+				tn_scope_reset(root);
+			EXPECT_TRUE(tn_scope_verify(root));
+		}
+		tn_scope_destroy(root);
+		EXPECT_EQ(deferred, 0u);
+	}
+
 	// A pool takes its memory from the page layer; what fails here is init.
 	void run_pool(size_t size, size_t many) {
 		tn_pool_options options = {};
@@ -242,6 +261,39 @@ private:
 	static void take_apart(void *p, void *ctx) {
 		static_cast<script *>(ctx)->built--;
 		EXPECT_TRUE(all_bytes(p, 8, 0x42));
+	}
+
+	static void run_deferred(void *ctx) {
+		static_cast<script *>(ctx)->deferred--;
+	}
+
+	template <typename F> bool change(tn_scope *s, F call) {
+		return attempt([&] {
+			std::string before = to_text(stats_of(s));
+			bool done = call();
+			int code = errno;
+			if (!done) {
+				EXPECT_EQ(to_text(stats_of(s)), before) << "a failure changed something";
+			}
+			EXPECT_TRUE(tn_scope_verify(s));
+			errno = code;
+			return done;
+		});
+	}
+
+	void use_scope(tn_scope *s) {
+		deferred += change(s, [&] { return tn_scope_defer(s, run_deferred, this); });
+		for (size_t size : {size_t{100}, size_t{3000}, 20 * kib, 100 * kib, size_t{3000}})
+			change(s, [&] { return tn_scope_alloc(s, size, 8) != nullptr; });
+		change(s, [&] { return tn_scope_printf(s, "%*d", 12000, 1) != nullptr; });
+		change(s, [&] { return tn_scope_arena(s, nullptr) != nullptr; });
+		tn_slab *slab = nullptr;
+		if (change(s, [&] { return (slab = tn_scope_slab(s, 40, 0, nullptr)) != nullptr; }))
+			attempt([&] { return tn_slab_alloc(slab) != nullptr; });
+		tn_heap *heap = nullptr;
+		if (change(s, [&] { return (heap = tn_scope_heap(s, nullptr)) != nullptr; }))
+			attempt([&] { return tn_heap_alloc(heap, 1000, 0) != nullptr; });
+		deferred += change(s, [&] { return tn_scope_defer(s, run_deferred, this); });
 	}
 
 	void use_slab(tn_slab *s, size_t size, size_t many) {
@@ -415,7 +467,7 @@ private:
 	const tn_source *source;
 	std::vector<piece> blocks;
 	std::vector<void *> slots;
-	size_t built = 0;
+	size_t built = 0, deferred = 0;
 	char text[4096] = {};
 };
 
@@ -485,6 +537,7 @@ int run_with_address_space(size_t left) {
 	s.run_shared_slab(3000, 30, 0);
 	s.run_pool(3000, 30);
 	s.run_heap(false);
+	s.run_scope();
 	tn_arena_options options = {};
 	options.reserve_bytes = 512 * mib;
 	arena_owner reserved = make_arena(options);
@@ -511,6 +564,11 @@ TEST(oom, page_layer_under_a_limit_of_address_space) {
 }
 
 // After the page layer's test, which wants a process that has not reserved anything yet.
+
+TEST(oom, scope) {
+	for (size_t count : counts)
+		fail_each_call(count, [](script &s) { s.run_scope(); }, false);
+}
 
 TEST(oom, shared_slab_of_small_slots) {
 	for (size_t count : counts)
