@@ -98,7 +98,7 @@ static char *next_chunk(tn_arena *a, size_t size, size_t align) {
 	if (chunk == NULL) {
 		size_t need =
 			HEAD_BYTES + LEAD_BYTES + tn_round_up(size, 16) + (align > CHUNK_ALIGN ? align : 0);
-		chunk = take_chunk(a, next_chunk_bytes(a), need);
+		chunk = take_chunk_at_last(a, next_chunk_bytes(a), need);
 		if (chunk == NULL)
 			return NULL;
 		append_chunk(a, chunk);

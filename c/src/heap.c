@@ -271,13 +271,18 @@ static size_t heap_waste(const tn_heap *h, size_t small_bytes) {
 	return (size_t)((double)small_bytes * wasted / (double)h->sampled_room);
 }
 
+/* What blocks can have, but for the few bytes at the end of a chunk that make no slot. */
+static size_t free_bytes(const tn_heap *h, size_t live_bytes) {
+	return h->used_bytes + h->spare_bytes + h->large_bytes - live_bytes;
+}
+
 /* The figures for readers on other threads, as far as they are known without a walk. */
 static void publish_heap(const tn_heap *h) {
 	if (TN_LIKELY(h->node == NULL))
 		return;
 	tn_stats stats = {.live_bytes = h->live_bytes,
 		.live_count = h->live_count,
-		.cached_bytes = h->used_bytes + h->spare_bytes + h->large_bytes - h->live_bytes,
+		.cached_bytes = free_bytes(h, h->live_bytes),
 		.reserved_bytes = h->taken_bytes,
 		.committed_bytes = h->taken_bytes,
 		.peak_bytes = h->peak,
@@ -597,6 +602,7 @@ void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) {
 		if (s->state == SPAN_LARGE) {
 			h->large_asked += new_size - s->asked;
 			s->asked = new_size;
+			publish_heap(h);
 		}
 	} else {
 		q = heap_move(h, s, p, number, new_size);
@@ -738,7 +744,6 @@ void tn_heap_stats(const tn_heap *h, tn_stats *stats) {
 	span_walk walk = walk_spans(h);
 	*stats = (tn_stats){.committed_bytes = h->taken_bytes,
 		.reserved_bytes = h->taken_bytes,
-		.cached_bytes = h->spare_bytes,
 		.chunk_count = h->chunk_count,
 		.refills = h->refills,
 		.resets = h->resets};
@@ -747,8 +752,8 @@ void tn_heap_stats(const tn_heap *h, tn_stats *stats) {
 		size_t live = s->state == SPAN_SPARE ? 0 : live_in_span(s);
 		stats->live_count += live;
 		stats->live_bytes += live * s->room;
-		stats->cached_bytes += s->state == SPAN_SPARE ? 0 : (s->count - live) * s->room;
 	}
+	stats->cached_bytes = free_bytes(h, stats->live_bytes);
 	stats->waste_bytes =
 		heap_waste(h, stats->live_bytes - h->large_bytes) + h->large_bytes - h->large_asked;
 	stats->peak_bytes = h->peak > stats->live_bytes ? h->peak : stats->live_bytes;

@@ -28,7 +28,7 @@
 #include "atomics.h"
 
 #ifndef TN_NODE_FIGURES
-#define TN_NODE_FIGURES 18
+#define TN_NODE_FIGURES (sizeof(size_t) == 8 ? 18 : 20) /* two take 64 bits everywhere */
 #endif
 enum { TN_NODE_NAME_BYTES = 32, TN_NODE_LOOKS = 100 };
 enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };

@@ -19,6 +19,7 @@
 #include <stdarg.h>
 
 #include "arena_figures.h"
+#include "layout.h"
 #include "probes.h"
 #include "scope_limits.h"
 
@@ -473,11 +474,13 @@ size_t tn_scope_trim(tn_scope *hot) {
 
 /* ---- limits and adopt ---- */
 
-/* What the scopes from s down hold. */
+/* What the scopes from s down hold; SIZE_MAX for more than can be counted. */
 static size_t subtree_holds(const scope *top) {
 	size_t bytes = 0;
-	for (const scope *s = top; s != NULL; s = next_below(s, top))
-		bytes += scope_holds(s);
+	for (const scope *s = top; s != NULL; s = next_below(s, top)) {
+		size_t here = scope_holds(s);
+		bytes = here > SIZE_MAX - bytes ? SIZE_MAX : bytes + here;
+	}
 	return bytes;
 }
 
@@ -512,7 +515,7 @@ bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
 	bool soft_fits = l->hard_bytes == 0 || l->soft_bytes <= l->hard_bytes;
 	bool valid = soft_fits && (l->soft_bytes == 0 || l->on_soft != NULL);
 	size_t held = subtree_holds(s);
-	bool fits = l->hard_bytes == 0 || held <= l->hard_bytes;
+	bool fits = held != SIZE_MAX && (l->hard_bytes == 0 || held <= l->hard_bytes);
 	if (valid && fits && l->hard_bytes == 0 && l->soft_bytes == 0) {
 		if (has_limits(s))
 			change_limited(s, s, limited_above(s));
@@ -528,6 +531,10 @@ bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
 bool tn_scope_external(tn_scope *hot, size_t bytes) {
 	scope *s = scope_enter(hot, "external");
 	size_t before = tn_get(&s->external_bytes, TN_RELAXED);
+	if (bytes > PTRDIFF_MAX) {
+		scope_leave(s);
+		return errno = EINVAL, false;
+	}
 	bool noted = bytes <= before || charge(s->limited, NULL, bytes - before);
 	if (noted && bytes < before)
 		uncharge(s->limited, NULL, before - bytes);
@@ -619,6 +626,8 @@ tn_slab *tn_scope_slab(tn_scope *hot, size_t size, size_t align, const tn_slab_o
 	if (s == NULL)
 		return NULL;
 	o.source = &s->hot.arena.source;
+	if (o.chunk_bytes == 0 && s->limited != NULL)
+		o.chunk_bytes = slab_chunk_bytes(0, least_limit(s));
 	tn_slab *slab = tn_slab_make_below(&s->node, size, align, &o);
 	scope_leave(s);
 	return slab;
@@ -649,14 +658,15 @@ bool tn_scope_owns(const tn_scope *hot, const void *p) {
 }
 
 void tn_scope_each(tn_scope *hot, void (*visit)(tn_scope *child, void *ctx), void *ctx) {
-	scope *s = scope_enter(hot, "each");
+	scope *s = live_scope(hot, "each");
 	if (s->shared)
 		tn_list_lock();
+	else
+		tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, "each");
 	for (scope *child = s->newest; child != NULL; child = child->older)
 		visit(&child->hot, ctx);
 	if (s->shared)
 		tn_list_unlock();
-	scope_leave(s);
 }
 
 static void add_stats(tn_stats *sum, const tn_stats *more) {

@@ -51,6 +51,14 @@ static inline bool charge(scope *from, const scope *until, size_t bytes) {
 	return true;
 }
 
+/* The least hard limit from s up; 0: none. */
+static inline size_t least_limit(const scope *s) {
+	size_t least = SIZE_MAX;
+	for (const scope *l = s->limited; l != NULL; l = limited_above(l))
+		least = l->hard_bytes < least ? l->hard_bytes : least;
+	return least == SIZE_MAX ? 0 : least;
+}
+
 /* The first scope with limits that is on the way up from both. */
 static inline scope *common_limited(scope *a, scope *b) {
 	for (; a != NULL; a = limited_above(a))

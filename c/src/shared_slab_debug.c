@@ -232,7 +232,10 @@ tn_shared_slab *tn_shared_slab_make(
 }
 
 void tn_shared_slab_look(const tn_shared_slab *hot, tn_position from, tn_listed *listed) {
-	tn_slab_look(((const locked_slab *)(uintptr_t)hot)->slab, from, listed);
+	const locked_slab *s = (const locked_slab *)(uintptr_t)hot;
+	tn_slab_look(s->slab, from, listed);
+	listed->stats.committed_bytes += s->own_bytes;
+	listed->stats.reserved_bytes += s->own_bytes;
 }
 
 static void look_at_locked_slab(const void *s, tn_position from, tn_listed *listed) {

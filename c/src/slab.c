@@ -712,7 +712,7 @@ void tn_slab_reset(tn_slab *hot) {
 		forget_slots(s, c);
 	load_own_magazines(s);
 	s->carving = s->chunks;
-	s->carved = 0;
+	s->carved = s->partial_count = s->partial_live = 0;
 	s->resets++;
 	TN_PROBE(reset, s->kind, s->name);
 	tell_readers(s);
@@ -771,6 +771,8 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 		note_partial(s, c, count_live(s, c));
 	read_slab(s, in_use(s), stats);
 	memcpy(stats->name, s->name, sizeof stats->name);
+	if (s->node != NULL)
+		publish_slab(s);
 }
 
 static void slab_require(const slab *s, bool holds, const char *what) {

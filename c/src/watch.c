@@ -1,6 +1,10 @@
 /* The watch: looks at all listed allocators now and then, and remembers of each what tells a silent
  * failure from use. It is a caller of tn_stats_snapshot like any other.
  *
+ * A scope is looked at with all that is below it, when the snapshot has left it: the connection that
+ * keeps its requests is as bad as the one that allocates in its own. What grows below one that was
+ * reported is not reported again above.
+ *
  * What is remembered lies in two tables by id, the one of the last look and the one that is being
  * filled: so what has gone is forgotten. Each finding is a streak: looks in a row, over a time, at
  * which it held. */
@@ -42,6 +46,14 @@ typedef struct watch_table {
 	size_t capacity, count; /* a power of two; at most half of it used */
 } watch_table;
 
+/* A scope that the snapshot is in, and what it and the ones below it hold. */
+typedef struct pending {
+	tn_listed listed;
+	bool told_below; /* something below it was reported for growing, now or before */
+} pending;
+
+enum { LEVELS = 64 }; /* what is deeper is looked at without what is below it */
+
 static struct {
 	tn_lock lock; /* of tn_watch */
 	/* Of the observer's thread while it is on. */
@@ -49,6 +61,8 @@ static struct {
 	tn_watch_callback callback;
 	watch_table before, now;
 	uint64_t now_ms;
+	pending levels[LEVELS];
+	unsigned depth; /* levels that are in use */
 } watch;
 
 /* ---- the tables ---- */
@@ -144,14 +158,26 @@ static bool hold_streak(streak *s, bool holds, uint64_t since_ms, unsigned least
 		   watch.now_ms + watch.options.interval_ms / 2 >= s->since_ms + least_ms;
 }
 
-static void report(watched *w, tn_finding finding, const tn_listed *listed, const char *what) {
-	char message[320];
+/* Which allocator: of one that a scope owns, also which scope. */
+static int show_name(char *text, size_t size, const tn_listed *listed) {
 	const char *ident = listed->ident;
+	int length = snprintf(text, size, "%s \"%s\"%s%s%s", tn_kind_name(listed->kind), listed->stats.name,
+		ident[0] == '\0' ? "" : " (", ident, ident[0] == '\0' ? "" : ")");
+	bool owned = listed->kind != TN_KIND_SCOPE && listed->depth > 0 && listed->depth <= watch.depth;
+	if (!owned)
+		return length;
+	length += snprintf(text + length, size - (size_t)length, " of ");
+	return length +
+		   show_name(text + length, size - (size_t)length, &watch.levels[listed->depth - 1].listed);
+}
+
+static void report(watched *w, tn_finding finding, const tn_listed *listed, const char *what) {
+	char message[512];
 	if (w->told[finding])
 		return;
 	w->told[finding] = true;
-	snprintf(message, sizeof message, "%s \"%s\"%s%s%s: %s", tn_kind_name(listed->kind),
-		listed->stats.name, ident[0] == '\0' ? "" : " (", ident, ident[0] == '\0' ? "" : ")", what);
+	int length = show_name(message, sizeof message, listed);
+	snprintf(message + length, sizeof message - (size_t)length, ": %s", what);
 	watch.callback(finding, listed, message, watch.options.ctx);
 }
 
@@ -160,7 +186,7 @@ static unsigned seconds_of(const streak *s) {
 }
 
 /* Growing: not once less, not reset, and more within the last half of the time. */
-static void look_for_growth(watched *w, const tn_listed *listed) {
+static void look_for_growth(watched *w, const tn_listed *listed, bool told_below) {
 	const tn_stats *stats = &listed->stats;
 	streak *s = &w->streaks[TN_FOUND_GROWING];
 	if (stats->live_bytes > w->live_bytes || s->since_ms == 0)
@@ -173,7 +199,7 @@ static void look_for_growth(watched *w, const tn_listed *listed) {
 		listed->age_ms < watch.options.interval_ms ? listed->age_ms : watch.options.interval_ms;
 	bool long_enough =
 		hold_streak(s, !undone && !still, watch.now_ms - known, watch.options.growing_ms);
-	if (!long_enough || stats->live_bytes <= w->live_at_first)
+	if (!long_enough || stats->live_bytes <= w->live_at_first || told_below)
 		return;
 	char what[128];
 	snprintf(what, sizeof what, "grew from %s to %s in %u s and is never reset",
@@ -235,15 +261,15 @@ static void look_for_waste(watched *w, const tn_listed *listed) {
 	report(w, TN_FOUND_WASTE, listed, what);
 }
 
-static bool look_at_one(const tn_listed *listed, void *ctx) {
-	(void)ctx;
+/* Whether it is, or was, reported for growing. */
+static bool look_at_one(const tn_listed *listed, bool told_below) {
 	if (listed->stats.committed_bytes < watch.options.least_bytes || listed->kind == TN_KIND_PAGES)
-		return true;
+		return false;
 	watched *w = recall(listed);
 	if (w == NULL)
-		return true;
+		return false;
 	if (listed->kind == TN_KIND_ARENA || listed->kind == TN_KIND_SCOPE)
-		look_for_growth(w, listed);
+		look_for_growth(w, listed, told_below);
 	else if (listed->kind == TN_KIND_POOL)
 		look_at_pool_use(w, listed);
 	else if (listed->kind == TN_KIND_SLAB || listed->kind == TN_KIND_SHARED_SLAB)
@@ -254,12 +280,47 @@ static bool look_at_one(const tn_listed *listed, void *ctx) {
 	w->refills = listed->stats.refills;
 	w->live_bytes = listed->stats.live_bytes;
 	w->slot_count = listed->stats.slot_count;
+	return w->told[TN_FOUND_GROWING];
+}
+
+/* Counts what was below a level to the level above. */
+static void count_below(const tn_listed *listed, bool told) {
+	if (watch.depth == 0)
+		return;
+	pending *above = &watch.levels[watch.depth - 1];
+	above->listed.stats.live_bytes += listed->stats.live_bytes;
+	above->listed.stats.committed_bytes += listed->stats.committed_bytes;
+	above->told_below |= told;
+}
+
+/* The snapshot has left all levels from `depth` on. */
+static void leave_levels(unsigned depth) {
+	while (watch.depth > depth) {
+		const pending *p = &watch.levels[--watch.depth];
+		bool told = look_at_one(&p->listed, p->told_below);
+		count_below(&p->listed, told || p->told_below);
+	}
+}
+
+static bool look_at_listed(const tn_listed *listed, void *ctx) {
+	(void)ctx;
+	leave_levels(listed->depth);
+	if (listed->kind == TN_KIND_SCOPE && watch.depth < LEVELS) {
+		pending *p = &watch.levels[watch.depth++];
+		*p = (pending){.listed = *listed};
+		p->listed.stats.live_bytes += listed->stats.external_bytes;
+		p->listed.stats.committed_bytes += listed->stats.external_bytes;
+	} else {
+		count_below(listed, look_at_one(listed, false));
+	}
 	return true;
 }
 
 static void look_at_all(void) {
 	watch.now_ms = tn_os_milliseconds();
-	tn_stats_snapshot(look_at_one, NULL);
+	watch.depth = 0;
+	tn_stats_snapshot(look_at_listed, NULL);
+	leave_levels(0);
 	turn_tables();
 }
 

@@ -115,9 +115,9 @@ TN_API size_t tn_heap_trim(tn_heap *h) TN_SYMBOL(tn_heap_trim);
 
 /* Whether `p` points into a live or free block of this heap.
  *
- * threads  any
- * cost     O(1); for a pointer past the first page of a large block O(large blocks), one at a time
- *          then; reads nothing behind p */
+ * threads  one at a time
+ * cost     O(1); for a pointer past the first page of a large block O(large blocks); reads nothing
+ *          behind p */
 TN_API bool tn_heap_owns(const tn_heap *h, const void *p) TN_SYMBOL(tn_heap_owns);
 
 /* Calls `visit` for every live block, in no particular order; `visit` must not call the heap.
@@ -135,7 +135,7 @@ TN_API void tn_heap_each(tn_heap *h, void (*visit)(void *p, size_t size, void *c
  * cost     O(chunks) */
 TN_API void tn_heap_stats(const tn_heap *h, tn_stats *stats) TN_SYMBOL(tn_heap_stats);
 
-/* Walks every chunk, magazine and large block; panics at the first broken invariant.
+/* Walks every chunk and large block; panics at the first broken invariant.
  *
  * returns  true
  * threads  one at a time

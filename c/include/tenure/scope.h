@@ -117,7 +117,8 @@ TN_API char *tn_scope_printf(tn_scope *s, const char *format, ...) TN_SYMBOL(tn_
  * cost     as destroy; O(1) when there was only one chunk */
 TN_API void tn_scope_reset(tn_scope *s) TN_SYMBOL(tn_scope_reset);
 
-/* Gives back the chunks of this scope that no block is in, and what its allocators keep.
+/* Gives back the chunks of this scope that no block is in, and what its allocators keep; scopes below
+ * keep theirs.
  *
  * returns  bytes given back
  * threads  one at a time
@@ -181,12 +182,15 @@ TN_API bool tn_scope_limit(tn_scope *s, const tn_scope_limits *limits) TN_SYMBOL
  *
  * bytes    in all, not in addition to what was said before
  * returns  whether it is noted
- * fails    ENOMEM at a limit of this scope or one above; what was said before still holds
+ * fails    EINVAL above PTRDIFF_MAX; ENOMEM at a limit of this scope or one above; what was said before
+ *          still holds
  * threads  one at a time
  * cost     O(limits above) */
 TN_API bool tn_scope_external(tn_scope *s, size_t bytes) TN_SYMBOL(tn_scope_external);
 
-/* returns  the scope above; NULL for a root
+/* The scope above.
+ *
+ * returns  NULL for a root
  * threads  one at a time
  * cost     O(1) */
 TN_API tn_scope *tn_scope_parent(const tn_scope *s) TN_SYMBOL(tn_scope_parent);
@@ -198,8 +202,9 @@ TN_API tn_scope *tn_scope_parent(const tn_scope *s) TN_SYMBOL(tn_scope_parent);
  * cost     O(chunks); reads nothing behind p */
 TN_API bool tn_scope_owns(const tn_scope *s, const void *p) TN_SYMBOL(tn_scope_owns);
 
-/* Calls `visit` for every child, newest first; `visit` must not change a tree nor take a snapshot.
+/* Calls `visit` for every child, newest first.
  *
+ * visit    must not make or end a scope or a named allocator, print, take a snapshot, or fork
  * threads  one at a time; of a shared root: any, and children wait to come or go meanwhile
  * cost     O(children) */
 TN_API void tn_scope_each(tn_scope *s, void (*visit)(tn_scope *child, void *ctx), void *ctx)

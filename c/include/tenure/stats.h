@@ -108,7 +108,7 @@ typedef struct tn_watch_options {
 } tn_watch_options;
 
 typedef enum tn_finding {
-	TN_FOUND_GROWING = 1, /* arena, scope: grows and is never reset */
+	TN_FOUND_GROWING = 1, /* arena, or scope with all below it: grows and is never reset */
 	TN_FOUND_AT_BOUND,	  /* pool: as much idle as it may keep, and objects are thrown away */
 	TN_FOUND_IDLE,		  /* pool: a burst's objects are still kept */
 	TN_FOUND_SPARSE,	  /* slab: chunks held for few objects */
@@ -128,8 +128,8 @@ typedef void (*tn_watch_callback)(
  *
  * options  NULL for the defaults; read during the call only
  * returns  whether it is watching (or has ended)
- * fails    EINVAL for a percentage above 100; ENOMEM when there is no thread or memory; ENOTSUP where
- *          there are no threads
+ * fails    EINVAL for a percentage above 100; ENOMEM when there is no thread or memory, and ENOTSUP
+ *          where there are no threads: then a watch that was on has ended
  * threads  any but the callback; after a fork the child is not watched
  * cost     a thread that sleeps, and a snapshot per interval */
 TN_API bool tn_watch(const tn_watch_options *options, tn_watch_callback callback) TN_SYMBOL(tn_watch);
