@@ -53,11 +53,11 @@ static inline tn_arena_chunk *take_chunk(tn_arena *a, size_t bytes, size_t least
 	return chunk;
 }
 
-/* The same; a source that has not so much, as a scope at a limit, may have less. */
+/* The same; a scope at a limit may have a smaller one. */
 static inline tn_arena_chunk *take_chunk_at_last(tn_arena *a, size_t bytes, size_t least_bytes) {
 	tn_arena_chunk *chunk = take_chunk(a, bytes, least_bytes);
 	size_t least = tn_round_up(least_bytes, TN_OS_PAGE);
-	while (chunk == NULL && a->source.acquire != NULL && bytes > least) {
+	while (chunk == NULL && bytes > least && tn_is_at_limit(&a->source)) {
 		bytes = bytes / 2 > least ? tn_round_up(bytes / 2, TN_OS_PAGE) : least;
 		chunk = take_chunk(a, bytes, least_bytes);
 	}

@@ -47,8 +47,9 @@ bool tn_pages_set_owner(void *base, void *owner);
 void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);
 void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align);
 
-/* What a scope puts in front of the page layer, to count chunks (scope.c). */
+/* What a scope puts in front of the page layer, or of its root's source, to count chunks (scope.c). */
 void *tn_scope_pages_acquire(void *scope, size_t size, size_t align);
+void *tn_scope_origin_acquire(void *scope, size_t size, size_t align);
 
 /* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the
  * table for every page. */
@@ -58,6 +59,14 @@ static inline bool tn_is_paged(const tn_source *source) {
 
 /* Gives back what the calling thread and the process keep warm; in bytes. */
 size_t tn_pages_trim(void);
+
+/* Whether a source is a scope's that refused its last chunk because of a limit: it may have a smaller one. */
+bool tn_scope_at_limit(const void *scope);
+static inline bool tn_is_at_limit(const tn_source *source) {
+	bool of_scope =
+		source->acquire == tn_scope_pages_acquire || source->acquire == tn_scope_origin_acquire;
+	return of_scope && tn_scope_at_limit(source->ctx);
+}
 
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);

@@ -128,7 +128,12 @@ static void put_scope(scope *s) {
 static bool takes(scope *s, size_t size, size_t align) {
 	if (s->origin == NULL && align > TN_OS_PAGE && align > tn_pages_reserved(size, TN_OS_PAGE))
 		return errno = ENOMEM, false;
-	return s->limited == NULL || charge(s->limited, NULL, size);
+	s->at_limit = s->limited != NULL && !charge(s->limited, NULL, size);
+	return !s->at_limit;
+}
+
+bool tn_scope_at_limit(const void *s) {
+	return ((const scope *)s)->at_limit;
 }
 
 static void *taken(scope *s, void *p, size_t size) {
@@ -144,7 +149,7 @@ void *tn_scope_pages_acquire(void *ctx, size_t size, size_t align) {
 	return takes(s, size, align) ? taken(s, tn_pages_acquire(size, align), size) : NULL;
 }
 
-static void *origin_acquire(void *ctx, size_t size, size_t align) {
+void *tn_scope_origin_acquire(void *ctx, size_t size, size_t align) {
 	scope *s = ctx;
 	return takes(s, size, align) ? taken(s, tn_chunk_acquire(s->origin, size, align), size) : NULL;
 }
@@ -295,7 +300,7 @@ static scope *make_scope(scope *parent, const char *name, const tn_scope_options
 		return NULL;
 	}
 	bool paged = s->origin == NULL;
-	tn_source source = {paged ? tn_scope_pages_acquire : origin_acquire,
+	tn_source source = {paged ? tn_scope_pages_acquire : tn_scope_origin_acquire,
 		paged ? scope_pages_release : origin_release, s};
 	tn_arena_open(&s->hot.arena, "scope", source, &s->node);
 	s->state = SCOPE_ALIVE;
@@ -533,7 +538,7 @@ bool tn_scope_external(tn_scope *hot, size_t bytes) {
 	size_t before = tn_get(&s->external_bytes, TN_RELAXED);
 	if (bytes > PTRDIFF_MAX) {
 		scope_leave(s);
-		return errno = EINVAL, false;
+		return errno = ENOMEM, false;
 	}
 	bool noted = bytes <= before || charge(s->limited, NULL, bytes - before);
 	if (noted && bytes < before)

@@ -29,6 +29,7 @@ typedef struct scope {
 	tn_scope hot;
 	uint32_t state;
 	bool shared;
+	bool at_limit; /* it refused the last chunk that was asked for */
 	struct scope *parent;
 	/* Children, newest first; of a shared one under the list's lock. */
 	struct scope *newest, *older, *newer;

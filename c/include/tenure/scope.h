@@ -182,7 +182,7 @@ TN_API bool tn_scope_limit(tn_scope *s, const tn_scope_limits *limits) TN_SYMBOL
  *
  * bytes    in all, not in addition to what was said before
  * returns  whether it is noted
- * fails    EINVAL above PTRDIFF_MAX; ENOMEM at a limit of this scope or one above; what was said before
+ * fails    ENOMEM above PTRDIFF_MAX, and at a limit of this scope or one above; what was said before
  *          still holds
  * threads  one at a time
  * cost     O(limits above) */
