@@ -86,7 +86,7 @@ class scope_program {
 
 	void step() {
 		node *n = any();
-		switch (d.below(26)) {
+		switch (d.below(27)) {
 		case 0:
 		case 1:
 		case 2:
@@ -113,6 +113,7 @@ class scope_program {
 		case 15:
 			return do_own(n);
 		case 16:
+		case 23:
 			return do_use_owned(n);
 		case 17:
 			return do_end_owned(n);
