@@ -410,7 +410,9 @@ class scope_program {
 
 	void do_limit(node *n) {
 		tn_scope_limits limits = {};
-		if (!d.one_in(3))
+			limits.hard_bytes = d.one_in(3)   ? held(n) + d.below(3000)
+								: d.one_in(4) ? 1 + d.below(held(n) + 1)
+											  : d.below(3 * mib);
 			limits.hard_bytes = d.one_in(3) ? held(n) + d.below(3000) : d.below(3 * mib);
 		if (d.one_in(2))
 			limits.soft_bytes = 1 + d.below(d.one_in(2) ? 50000 : mib);
