@@ -60,7 +60,8 @@ static inline bool tn_is_paged(const tn_source *source) {
 /* Gives back what the calling thread and the process keep warm; in bytes. */
 size_t tn_pages_trim(void);
 
-/* Whether a source is a scope's that refused its last chunk because of a limit: it may have a smaller one. */
+/* Whether a source is a scope's that refused its last chunk because of a limit: it may have a smaller
+ * one. */
 bool tn_scope_at_limit(const void *scope);
 static inline bool tn_is_at_limit(const tn_source *source) {
 	bool of_scope =
