@@ -40,6 +40,7 @@ enum {
 #define QUARANTINE_BYTES ((size_t)64 << 20)
 
 _Static_assert(CLASS_BYTES(THREAD_CLASS_COUNT - 1) == TN_PAGES_THREAD_CHUNK_BYTES, "thread classes");
+_Static_assert(CLASS_BYTES(CLASS_COUNT - 1) == TN_PAGES_CLASS_BYTES_MAX, "classes");
 
 tn_table_entry *tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
 
@@ -324,11 +325,6 @@ static void *acquire_alone(size_t size, size_t align) {
 		return NULL;
 	}
 	return p;
-}
-
-size_t tn_pages_reserved(size_t size, size_t align) {
-	unsigned class = class_of(size, align);
-	return class == CLASS_COUNT ? alone_bytes(size) : CLASS_BYTES(class);
 }
 
 void *tn_pages_acquire(size_t size, size_t align) {

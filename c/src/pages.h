@@ -9,11 +9,13 @@
 #include <tenure/base.h>
 #include <tenure/stats.h>
 
+#include "os.h"
 #include "table.h"
 
 /* Bounds of the warm cache, bytes. */
 #define TN_PAGES_WARM_BYTES ((size_t)64 << 20)			/* process */
 #define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)		/* larger chunks are never kept warm */
+#define TN_PAGES_CLASS_BYTES_MAX ((size_t)16 << 20)		/* larger chunks are mapped alone */
 #define TN_PAGES_THREAD_CHUNK_BYTES ((size_t)256 << 10) /* larger ones are not kept by a thread */
 
 /* Takes a chunk of at least `size` bytes, aligned to at least `align`; its contents are undefined.
@@ -34,7 +36,14 @@ void *tn_pages_acquire(size_t size, size_t align);
 void tn_pages_release(void *p, size_t size, size_t align);
 
 /* Address space that a chunk of `size` bytes takes up; what it is rounded to. */
-size_t tn_pages_reserved(size_t size, size_t align);
+static inline size_t tn_pages_reserved(size_t size, size_t align) {
+	size_t whole = size < align ? align : size;
+	if (whole > TN_PAGES_CLASS_BYTES_MAX)
+		return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : (size + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1);
+	size_t bits = 8 * sizeof(unsigned long long) - (size_t)__builtin_clzll(whole | 1);
+	size_t power = (size_t)1 << bits;
+	return whole <= TN_OS_PAGE ? TN_OS_PAGE : (whole & (whole - 1)) == 0 ? whole : power;
+}
 
 /* The side table: who owns the chunk that begins at `base` (tn_pages_owner in table.h). Set by owners
  * that are looked up by pointer.
