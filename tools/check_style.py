@@ -16,7 +16,8 @@ FUNCTION_LINES = 70
 HOT_LINES = 25
 HOT = ["tn_arena_bump", "tn_arena_alloc", "tn_slab_pop", "tn_slab_alloc", "tn_slab_free",
        "tn_shared_slab_pop", "tn_shared_slab_alloc", "tn_shared_slab_free", "tn_pool_pop",
-       "tn_pool_get", "tn_pool_put", "tn_runs_pop", "tn_runs_free", "tn_lease_spend"]
+       "tn_pool_get", "tn_pool_put", "tn_runs_pop", "tn_runs_free", "tn_lease_spend", "tn_scope_alloc",
+       "tn_heap_alloc", "heap_free", "take_lowest"]
 LABELS = ["returns", "fails", "threads", "cost", "cites"]
 THREADS = ("any", "one at a time", "owner only")
 SOURCES = (".c", ".h", ".cpp", ".hpp")
