@@ -57,8 +57,8 @@ public:
 /* Drops the tree with all that is in the heap, where there is a heap that can be dropped. */
 template <class Parser> class json_client : public heap_client {
 public:
-	json_client(const heap_hooks &hooks, const std::string &text, bool drops)
-		: heap_client(hooks, false), text_(text), drops_(drops && hooks.drop != nullptr) {
+	json_client(const heap_hooks &hooks, bool drops)
+		: heap_client(hooks, false), drops_(drops && hooks.drop != nullptr) {
 	}
 
 	uint64_t run(size_t repeats) override {
@@ -97,23 +97,9 @@ private:
 		hooks_.use(heap_);
 	}
 
-	const std::string &text_;
+	const std::string text_ = read_file(document_path, SIZE_MAX - 1);
 	bool drops_;
 };
-
-template <class Parser> workload make_workload(const char *name, bool drops) {
-	static const std::string text = read_file(document_path, SIZE_MAX - 1);
-	workload w;
-	w.name = name;
-	w.unmeasured = 1;
-	w.subjects = heap_subjects([drops](const heap_hooks &hooks, const std::string &name) {
-		static std::string expected;
-		auto it = std::make_unique<json_client<Parser>>(hooks, text, drops);
-		require_same(expected, it->result(), name);
-		return it;
-	});
-	return w;
-}
 
 std::vector<workload> workloads() {
 	if (read_file(document_path, 1).empty()) {
@@ -121,10 +107,10 @@ std::vector<workload> workloads() {
 		return {};
 	}
 	return {
-		make_workload<jansson>("jansson-free", false),
-		make_workload<jansson>("jansson-drop", true),
-		make_workload<cjson>("cjson-free", false),
-		make_workload<cjson>("cjson-drop", true),
+		heap_workload<json_client<jansson>>("jansson-free", false),
+		heap_workload<json_client<jansson>>("jansson-drop", true),
+		heap_workload<json_client<cjson>>("cjson-free", false),
+		heap_workload<json_client<cjson>>("cjson-drop", true),
 	};
 }
 

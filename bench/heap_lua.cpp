@@ -96,21 +96,9 @@ private:
 	lua_Integer results_[result_count] = {};
 };
 
-workload make_workload(const char *name, bool aged) {
-	workload w;
-	w.name = name;
-	w.unmeasured = 1;
-	w.subjects = heap_subjects([aged](const heap_hooks &hooks, const std::string &name) {
-		static std::string expected;
-		auto it = std::make_unique<lua_client>(hooks, aged);
-		require_same(expected, it->result(), name);
-		return it;
-	});
-	return w;
-}
-
 std::vector<workload> workloads() {
-	return {make_workload("lua-fresh", false), make_workload("lua-aged", true)};
+	return {heap_workload<lua_client>("lua-fresh", false),
+		heap_workload<lua_client>("lua-aged", true)};
 }
 
 const registration lua("heap", workloads);

@@ -92,21 +92,9 @@ private:
 	std::string result_; /* the first characters of all columns of all rows */
 };
 
-workload make_workload(const char *name, bool aged) {
-	workload w;
-	w.name = name;
-	w.unmeasured = 1;
-	w.subjects = heap_subjects([aged](const heap_hooks &hooks, const std::string &name) {
-		static std::string expected;
-		auto it = std::make_unique<sqlite_client>(hooks, aged);
-		require_same(expected, it->result(), name);
-		return it;
-	});
-	return w;
-}
-
 std::vector<workload> workloads() {
-	return {make_workload("sqlite-fresh", false), make_workload("sqlite-aged", true)};
+	return {heap_workload<sqlite_client>("sqlite-fresh", false),
+		heap_workload<sqlite_client>("sqlite-aged", true)};
 }
 
 const registration sqlite("heap", workloads);

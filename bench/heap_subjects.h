@@ -29,5 +29,20 @@ void require_same(std::string &first, const std::string &result, const std::stri
 using make_client = std::function<std::unique_ptr<contestant>(const heap_hooks &, const std::string &)>;
 std::vector<subject> heap_subjects(const make_client &make);
 
+/* A workload for clients that are made with these arguments, and all come to the same result. */
+template <class Client, class... Arguments>
+workload heap_workload(const char *name, Arguments... arguments) {
+	workload w;
+	w.name = name;
+	w.unmeasured = 1;
+	w.subjects = heap_subjects([arguments...](const heap_hooks &hooks, const std::string &name) {
+		static std::string expected;
+		auto it = std::make_unique<Client>(hooks, arguments...);
+		require_same(expected, it->result(), name);
+		return it;
+	});
+	return w;
+}
+
 }
 #endif

@@ -23,7 +23,6 @@
 
 #include "heap_spans.h"
 
-#include "heap_listing.h"
 
 /* By (size + 15) / 16. */
 static const uint8_t fast_classes[FAST_BYTES / HEAP_GRAIN + 1] = {
@@ -853,23 +852,14 @@ static tn_heap *make_heap(const tn_heap_options *o) {
 	return h;
 }
 
-tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
-	tn_heap *h = list_heap(parent, make_heap(o), o);
-	if (h != NULL)
-		publish_heap(h);
-	return h;
-}
-
-tn_heap *tn_heap_create(const tn_heap_options *options) {
-	static const tn_heap_options defaults;
-	return tn_heap_make_below(NULL, options == NULL ? &defaults : options);
-}
+#include "heap_listing.h"
 
 void tn_heap_destroy(tn_heap *h) {
 	if (h == NULL)
 		return;
 	heap_enter(h, "destroy");
 	tn_unlist(h->node);
+	h->node = NULL;
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;) {
 		wipe_live(s);

@@ -59,7 +59,6 @@ struct tn_heap {
 	char name[TN_NAME_BYTES + 1];
 };
 
-#include "heap_listing.h"
 
 static tn_heap *heap_enter(const tn_heap *h, const char *operation) {
 	tn_heap *mutable = (tn_heap *)(uintptr_t)h;
@@ -526,17 +525,7 @@ static tn_heap *make_heap(const tn_heap_options *o) {
 	return h;
 }
 
-tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
-	tn_heap *h = list_heap(parent, make_heap(o), o);
-	if (h != NULL)
-		publish_heap(h);
-	return h;
-}
-
-tn_heap *tn_heap_create(const tn_heap_options *options) {
-	static const tn_heap_options defaults;
-	return tn_heap_make_below(NULL, options == NULL ? &defaults : options);
-}
+#include "heap_listing.h"
 
 /* One line for every site that allocated large blocks which are live now. */
 static void report_large(tn_heap *h) {
@@ -560,6 +549,7 @@ void tn_heap_destroy(tn_heap *h) {
 		return;
 	heap_enter(h, "destroy");
 	tn_unlist(h->node);
+	h->node = NULL;
 	visit_all(h, (visitor){.operation = "destroy"});
 	report_large(h);
 	while (h->large != NULL)

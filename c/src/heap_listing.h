@@ -1,5 +1,5 @@
-/* A heap in the list of allocators (listing.h), the same in every mode. To be included where the heap's
- * struct is known, which has `node` and `expendable`. */
+/* Creation and listing of a heap (listing.h), the same in every mode. Included behind make_heap,
+ * publish_heap and the heap's struct with `node` and `expendable`. */
 #ifndef TENURE_HEAP_LISTING_H
 #define TENURE_HEAP_LISTING_H
 
@@ -42,12 +42,21 @@ static const tn_node_kind heap_kind = {
 	.verify = verify_listed_heap,
 };
 
-/* Lists a heap that was just made; ends it when that fails. */
-static inline tn_heap *list_heap(tn_node *parent, tn_heap *h, const tn_heap_options *o) {
-	if (h == NULL || tn_list_at(parent, &heap_kind, h, o->name, &h->node))
+tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
+	tn_heap *h = make_heap(o);
+	if (h == NULL)
+		return NULL;
+	if (tn_list_at(parent, &heap_kind, h, o->name, &h->node)) {
+		publish_heap(h);
 		return h;
+	}
 	tn_heap_destroy(h);
 	return errno = ENOMEM, NULL;
+}
+
+tn_heap *tn_heap_create(const tn_heap_options *options) {
+	static const tn_heap_options defaults;
+	return tn_heap_make_below(NULL, options == NULL ? &defaults : options);
 }
 
 #endif

@@ -224,7 +224,8 @@ static void want(tn_node *n, size_t what) {
 	tn_set(&n->wanted, tn_get(&n->wanted, TN_RELAXED) | what, TN_RELAXED);
 }
 
-void tn_list_read(tn_node *n, tn_listed *listed) {
+/* What readers see of a node that is listed while this runs, without what is below it. */
+static void read_node(tn_node *n, tn_listed *listed) {
 	size_t figures[TN_NODE_FIGURES];
 	const tn_node_kind *kind = tn_get(&n->kind, TN_ACQUIRE);
 	*listed = (tn_listed){.kind = kind->kind};
@@ -312,7 +313,7 @@ static bool visit_node(visit_job *job, tn_step at, unsigned depth, uint64_t pare
 	tn_list_lock();
 	bool there = tn_node_is(at.node, at.life) && tn_get(&at.node->moved, TN_ACQUIRE) < job->number;
 	if (there) {
-		tn_list_read(at.node, &listed);
+		read_node(at.node, &listed);
 		want(at.node, job->wanted);
 	}
 	there = there && tn_node_is(at.node, at.life);

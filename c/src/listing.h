@@ -152,8 +152,6 @@ extern tn_node tn_list_root;
 void tn_list_lock(void);
 void tn_list_unlock(void);
 
-/* What readers see of a node that is listed while this runs, without what is below it. */
-void tn_list_read(tn_node *n, tn_listed *listed);
 /* As tn_stats_snapshot, from one node on. */
 size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);
 

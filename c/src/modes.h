@@ -95,6 +95,11 @@ static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, co
 	to[size] = '\0';
 }
 
+/* A byte of text from elsewhere, for a log or a terminal: nothing that one of them would act on. */
+static inline char tn_plain(char c) {
+	return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
+}
+
 /* The offset of the first byte of [p, p + size) that is not `fill`, or `size`. */
 static inline size_t tn_first_change(const void *p, size_t size, unsigned char fill) {
 	const unsigned char *bytes = p;

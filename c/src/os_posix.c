@@ -357,27 +357,6 @@ void tn_os_hide_in_child(const tn_os_shown *shown) {
 	if (tn_os_is_shown(shown))
 		close(shown->file);
 }
-#else
-bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
-	(void)shown, (void)name, (void)size;
-	return errno = ENOTSUP, false;
-}
-
-bool tn_os_is_shown(const tn_os_shown *shown) {
-	(void)shown;
-	return false;
-}
-
-void tn_os_hide(const tn_os_shown *shown) {
-	(void)shown;
-}
-
-void tn_os_hide_in_child(const tn_os_shown *shown) {
-	(void)shown;
-}
-#endif
-
-#ifdef __linux__
 static struct {
 	const char *name;
 	int (*mallctl)(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
@@ -444,16 +423,7 @@ uint64_t tn_os_resident_bytes(void) {
 	return second == NULL ? 0 : strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 #else
-void tn_os_find_malloc(void) {
-}
-
-void tn_os_ask_malloc(tn_os_malloc *figures) {
-	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
-}
-
-uint64_t tn_os_resident_bytes(void) {
-	return 0;
-}
+#include "os_unseen.h"
 #endif
 
 const char *tn_os_module(const void *code, uintptr_t *base) {

@@ -1,7 +1,7 @@
 /* Scopes: arenas with a place in a tree.
  *
  *   create      a record: this thread's, else some from the store at once
- *   alloc       the arena's bump; its chunks pass take_pages or take_from_origin, which count them
+ *   alloc       the arena's bump; its chunks pass tn_scope_pages_acquire or its like, which count them
  *   destroy     down to the newest child without children, end it, and on from its parent: no stack
  *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
  *
@@ -713,10 +713,9 @@ void tn_scope_stats(const tn_scope *hot, tn_stats *own, tn_stats *subtree) {
 	}
 }
 
-/* Text from elsewhere, without what a terminal would act on. */
 static void print_plain(FILE *out, const char *text) {
 	for (; *text != '\0'; text++)
-		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
+		fputc(tn_plain(*text), out);
 }
 
 static void print_age(FILE *out, uint64_t ms) {

@@ -178,11 +178,13 @@ static void report(watched *w, tn_finding finding, const tn_listed *listed, cons
 	w->told[finding] = true;
 	int length = show_name(message, sizeof message, listed);
 	snprintf(message + length, sizeof message - (size_t)length, ": %s", what);
+	for (char *c = message; *c != '\0'; c++)
+		*c = tn_plain(*c);
 	watch.callback(finding, listed, message, watch.options.ctx);
 }
 
-static unsigned seconds_of(const streak *s) {
-	return (unsigned)((watch.now_ms - s->since_ms + 500) / 1000);
+static double seconds_of(const streak *s) {
+	return (double)(watch.now_ms - s->since_ms) / 1000;
 }
 
 /* Growing: not once less, not reset, and more within the last half of the time. */
@@ -202,7 +204,7 @@ static void look_for_growth(watched *w, const tn_listed *listed, bool told_below
 	if (!long_enough || stats->live_bytes <= w->live_at_first || told_below)
 		return;
 	char what[128];
-	snprintf(what, sizeof what, "grew from %s to %s in %u s and is never reset",
+	snprintf(what, sizeof what, "grew from %s to %s in %.1f s and is never reset",
 		show_bytes(w->live_at_first).text, show_bytes(stats->live_bytes).text, seconds_of(s));
 	report(w, TN_FOUND_GROWING, listed, what);
 }
@@ -226,7 +228,7 @@ static void look_at_pool_use(watched *w, const tn_listed *listed) {
 		idle > stats->slot_count / 2 && stats->cached_bytes >= watch.options.least_bytes && !thrashes;
 	s = &w->streaks[TN_FOUND_IDLE];
 	if (hold_streak(s, burst && built == 0, watch.now_ms, watch.options.idle_ms)) {
-		snprintf(what, sizeof what, "keeps %zu of %zu objects (%s) idle for %u s", idle,
+		snprintf(what, sizeof what, "keeps %zu of %zu objects (%s) idle for %.1f s", idle,
 			stats->slot_count, show_bytes(stats->cached_bytes).text, seconds_of(s));
 		report(w, TN_FOUND_IDLE, listed, what);
 	}
@@ -244,7 +246,7 @@ static void look_for_sparse(watched *w, const tn_listed *listed) {
 	if (!hold_streak(s, sparse, watch.now_ms, watch.options.growing_ms))
 		return;
 	char what[128];
-	snprintf(what, sizeof what, "uses %u %% of %zu chunks (%s) for %u s", used, stats->chunk_count,
+	snprintf(what, sizeof what, "uses %u %% of %zu chunks (%s) for %.1f s", used, stats->chunk_count,
 		show_bytes(stats->committed_bytes).text, seconds_of(s));
 	report(w, TN_FOUND_SPARSE, listed, what);
 }

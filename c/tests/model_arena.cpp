@@ -549,19 +549,10 @@ class arena_program {
 };
 
 TEST(model_arena, random_programs) {
-	uint64_t seed = program_seed();
 	uint64_t ops = program_ops(150000);
-	RecordProperty("seed", std::to_string(seed));
-	SCOPED_TRACE("TENURE_SEED=" + std::to_string(seed));
 	reach r;
-	constexpr uint64_t length = 3000;
-	for (uint64_t done = 0; done < ops; done += length) {
-		SCOPED_TRACE("program " + std::to_string(done / length));
-		arena_program program(seed + done, r);
-		program.run(length);
-		if (HasFailure())
-			return;
-	}
+	if (!run_programs<arena_program>(ops, 3000, r))
+		return;
 	uint64_t often = ops / 500;
 	uint64_t seldom = ops / 10000;
 	for (const char *op : {"alloc", "alloc of 0", "array", "grown in place", "shrunk in place",

@@ -302,18 +302,10 @@ private:
 };
 
 TEST(model_heap, random_programs) {
-	uint64_t seed = program_seed();
 	uint64_t ops = program_ops(debug_mode ? 3600 : 12000);
-	SCOPED_TRACE("TENURE_SEED=" + std::to_string(seed));
 	reach r;
-	constexpr uint64_t length = 600;
-	for (uint64_t done = 0; done < ops; done += length) {
-		SCOPED_TRACE("program " + std::to_string(done / length));
-		heap_program program(seed + done, r);
-		program.run(length);
-		if (HasFailure())
-			return;
-	}
+	if (!run_programs<heap_program>(ops, 600, r))
+		return;
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
 	for (const char *op : {"alloc", "large", "new chunk", "no new chunk", "free", "each", "owns",

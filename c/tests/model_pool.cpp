@@ -331,18 +331,10 @@ class pool_program {
 };
 
 TEST(model_pool, random_programs) {
-	uint64_t seed = program_seed();
 	uint64_t ops = program_ops(debug_mode ? 3000 : 6000);
-	SCOPED_TRACE("TENURE_SEED=" + std::to_string(seed));
 	reach r;
-	constexpr uint64_t length = 500;
-	for (uint64_t done = 0; done < ops; done += length) {
-		SCOPED_TRACE("program " + std::to_string(done / length));
-		pool_program program(seed + done, r);
-		program.run(length);
-		if (HasFailure())
-			return;
-	}
+	if (!run_programs<pool_program>(ops, 500, r))
+		return;
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
 	for (const char *op : {"got an idle one", "got a new one", "the same again", "put",

@@ -468,18 +468,10 @@ class shared_slab_program {
 };
 
 TEST(model_shared_slab, random_programs) {
-	uint64_t seed = program_seed();
 	uint64_t ops = program_ops(debug_mode ? 6000 : 10000);
-	SCOPED_TRACE("TENURE_SEED=" + std::to_string(seed));
 	reach r;
-	constexpr uint64_t length = 1000;
-	for (uint64_t done = 0; done < ops; done += length) {
-		SCOPED_TRACE("program " + std::to_string(done / length));
-		shared_slab_program program(seed + done, r);
-		program.run(length);
-		if (HasFailure())
-			return;
-	}
+	if (!run_programs<shared_slab_program>(ops, 1000, r))
+		return;
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
 	for (const char *op : {"alloc", "alloc through the handle", "new chunk", "free",

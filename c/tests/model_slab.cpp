@@ -426,18 +426,10 @@ class slab_program {
 };
 
 TEST(model_slab, random_programs) {
-	uint64_t seed = program_seed();
 	uint64_t ops = program_ops(20000);
-	SCOPED_TRACE("TENURE_SEED=" + std::to_string(seed));
 	reach r;
-	constexpr uint64_t length = 1000;
-	for (uint64_t done = 0; done < ops; done += length) {
-		SCOPED_TRACE("program " + std::to_string(done / length));
-		slab_program program(seed + done, r);
-		program.run(length);
-		if (HasFailure())
-			return;
-	}
+	if (!run_programs<slab_program>(ops, 1000, r))
+		return;
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
 	for (const char *op : {"alloc", "new chunk", "free", "free in LIFO order", "free in random order",

@@ -50,17 +50,35 @@ class dice {
 // Counts what a program did. A program that never grew has tested nothing.
 class reach {
   public:
+	uint64_t seed() const {
+		return seed_;
+	}
 	void hit(const char *what) {
 		hits_[what]++;
 	}
 	void expect(const char *what, uint64_t at_least) const {
 		auto found = hits_.find(what);
 		uint64_t count = found == hits_.end() ? 0 : found->second;
-		EXPECT_GE(count, at_least) << "the program reached '" << what << "' too rarely";
+		EXPECT_GE(count, at_least) << "the program reached '" << what
+								   << "' too rarely, TENURE_SEED=" << seed_;
 	}
 
   private:
+	uint64_t seed_ = program_seed();
 	std::map<std::string, uint64_t> hits_;
 };
+
+// Runs programs of `length` random operations until there were `ops`; whether none has failed.
+template <class Program> bool run_programs(uint64_t ops, uint64_t length, reach &r) {
+	SCOPED_TRACE("TENURE_SEED=" + std::to_string(r.seed()));
+	for (uint64_t done = 0; done < ops; done += length) {
+		SCOPED_TRACE("program " + std::to_string(done / length));
+		Program program(r.seed() + done, r);
+		program.run(length);
+		if (::testing::Test::HasFailure())
+			return false;
+	}
+	return true;
+}
 
 #endif

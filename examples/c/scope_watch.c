@@ -7,10 +7,10 @@
 
 static atomic_bool found;
 
-/* On the watching thread. A server would log `message`, which has the figures, too. */
+/* On the watching thread. The message, for a log, has the figures. */
 static void report(tn_finding finding, const tn_listed *listed, const char *message, void *ctx) {
-	(void)message;
 	(void)ctx;
+	fprintf(stderr, "%s\n", message);
 	if (finding != TN_FOUND_GROWING)
 		return;
 	printf("%s \"%s\" of %s grows and is never reset\n", tn_kind_name(listed->kind),

@@ -265,7 +265,7 @@ TN_API bool tn_arena_owns(const tn_arena *a, const void *p) TN_SYMBOL(tn_arena_o
 /* Fills `stats` with the figures of this moment.
  *
  * threads  one at a time
- * cost     O(chunks) */
+ * cost     O(1) */
 TN_API void tn_arena_stats(const tn_arena *a, tn_stats *stats) TN_SYMBOL(tn_arena_stats);
 
 /* Walks every chunk and (debug) every block; panics at the first broken invariant.

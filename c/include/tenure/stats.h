@@ -117,7 +117,7 @@ typedef enum tn_finding {
 
 /* One line that says what was found, by name and with its figures, for a log.
  *
- * listed   the allocator as it was seen last
+ * listed   the allocator as it was seen last; live and committed bytes of a scope with all below it
  * threads  called by the watching thread; may call anything but tn_watch */
 typedef void (*tn_watch_callback)(
 	tn_finding finding, const tn_listed *listed, const char *message, void *ctx);
