@@ -86,7 +86,7 @@ check_windows() {
 	local target mode source
 	for target in x86_64 i686; do
 		for mode in 0 1 2; do
-			for source in c/src/*.c; do
+			for source in c/src/*.c c/src/*/*.c; do
 				[[ $source != */os_* || $source == */os_windows.c ]] || continue
 				"$target-w64-mingw32-gcc" $strict -DTN_MODE=$mode -c "$source" -o /dev/null || return
 			done

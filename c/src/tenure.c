@@ -1,41 +1,41 @@
 /* The whole library as one translation unit: `cc -Ic/include -c c/src/tenure.c` builds it. File-local
  * names are unique in this folder so that it can. */
 #if defined(_WIN32)
-#include "os_windows.c"
+#include "base/os_windows.c"
 #elif defined(__unix__) || defined(__APPLE__)
-#include "os_posix.c"
+#include "base/os_posix.c"
 #else
-#include "os_none.c"
+#include "base/os_none.c"
 #endif
 
-#include "panic.c"
+#include "base/panic.c"
 
-#include "pages.c"
+#include "pages/pages.c"
 
-#include "listing.c"
+#include "listing/listing.c"
 
-#include "arena.c"
+#include "arena/arena.c"
 
-#include "slab.c"
+#include "slab/slab.c"
 
-#include "magazines.c"
+#include "shared/thread_cache.c"
 
-#include "shared_slab.c"
+#include "shared/shared_slab.c"
 
-#include "shared_slab_debug.c"
+#include "shared/shared_slab_debug.c"
 
-#include "pool.c"
+#include "shared/pool.c"
 
-#include "runs.c"
+#include "shared/runs.c"
 
-#include "heap.c"
+#include "heap/heap.c"
 
-#include "heap_debug.c"
+#include "heap/heap_debug.c"
 
-#include "scope.c"
+#include "scope/scope.c"
 
-#include "observer.c"
+#include "watch/observer.c"
 
-#include "watch.c"
+#include "watch/watch.c"
 
-#include "live.c"
+#include "watch/live.c"

@@ -8,9 +8,9 @@ extern "C" {
 #include "../top/reader.h"
 #include "../top/report.h"
 #include "../top/table.h"
-#include "live_format.h"
-#include "observer.h"
-#include "os.h"
+#include "watch/live_format.h"
+#include "watch/observer.h"
+#include "base/os.h"
 }
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <thread>
 
 extern "C" {
-#include "pages.h"
+#include "pages/pages.h"
 }
 
 #include <linux/seccomp.h>

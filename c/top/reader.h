@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "live_format.h"
+#include "watch/live_format.h"
 
 typedef struct view {
 	pid_t pid;

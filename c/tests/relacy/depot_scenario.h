@@ -1,4 +1,4 @@
-/* What the tests of c/src/depot.h have in common: slots that know where they should be, and magazines
+/* What the tests of c/src/shared/depot.h have in common: slots that know where they should be, and magazines
  * of theirs that threads hand over. */
 #ifndef TENURE_RELACY_DEPOT_SCENARIO_H
 #define TENURE_RELACY_DEPOT_SCENARIO_H
@@ -6,7 +6,7 @@
 #include "relacy_atomics.h"
 
 #define TN_DEPOT_WORDS 4
-#include "depot.h"
+#include "shared/depot.h"
 
 struct depot_scenario : engine::scenario {
 	enum { CAPACITY = 3, MAGAZINES = 6, SLOTS = 3 * CAPACITY, SLOT_WEIGHT = 10, IN_DEPOT = -1 };

@@ -1,4 +1,4 @@
-/* c/src/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a time, none
+/* c/src/shared/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a time, none
  * is lost or comes twice, what its last owner wrote in it the next one reads, and the depot's figures
  * add up to what lies in it. */
 #include "depot_scenario.h"

@@ -1,4 +1,4 @@
-/* c/src/magazines.c: the figures of a thread's magazines, read by another thread while they change
+/* c/src/shared/thread_cache.c: the figures of a thread's magazines, read by another thread while they change
  * hands. A reading is consistent: what the loaded magazine and the previous one held at one moment. */
 #include "library_use.h"
 

@@ -1,4 +1,4 @@
-/* c/src/depot.h: threads give magazines with any number of slots, which the depot gathers in its
+/* c/src/shared/depot.h: threads give magazines with any number of slots, which the depot gathers in its
  * partial one, while others take full ones, the partial one and empty ones. What must hold is in
  * exchange.cpp. */
 #include "depot_scenario.h"

@@ -9,9 +9,9 @@
 /* The side table is this header's own. */
 #define TENURE_TABLE_H
 void *tn_pages_owner(uintptr_t base);
-#include "listing.h"
-#include "pages.h"
-#include "panic.h"
+#include "listing/listing.h"
+#include "pages/pages.h"
+#include "base/panic.h"
 
 /* ---- what lies below ---- */
 
@@ -102,11 +102,11 @@ void tn_note_time(tn_node *, uint64_t) {}
 
 /* ---- the library ---- */
 
-#include "magazines.c"
+#include "shared/thread_cache.c"
 
-#include "shared_slab.c"
+#include "shared/shared_slab.c"
 
-#include "pool.c"
+#include "shared/pool.c"
 
 static inline void library_begin(void) {
 	memset((void *)&registry, 0, sizeof registry);

@@ -1,4 +1,4 @@
-/* c/src/listed.h: what one thread publishes, lists, unlists, lists again and moves, read by others
+/* c/src/listing/node.h: what one thread publishes, lists, unlists, lists again and moves, read by others
  * meanwhile. Each allocator has a number of its own, in all that it publishes. A reader finds no
  * mixture of figures, none of one allocator under the number or the parent of another, none twice, and
  * all that stay. */
@@ -26,7 +26,7 @@ static void sleep_before_load(void) {
 #undef tn_get
 #define tn_get(at, order) (sleep_before_load(), relacy_get(at, order, HERE))
 
-#include "listed.h"
+#include "listing/node.h"
 
 struct listed_scenario : engine::scenario {
 	enum { NODES = 5, NUMBERS = 16, LOADS = 100 };

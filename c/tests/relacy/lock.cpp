@@ -1,8 +1,8 @@
-/* c/src/lock.h: one thread at a time is inside, sees what those before it wrote, and none sleeps for
+/* c/src/base/lock.h: one thread at a time is inside, sees what those before it wrote, and none sleeps for
  * ever: a wake-up that is lost leaves all threads asleep, which Relacy reports as a deadlock. */
 #include "relacy_atomics.h"
 
-#include "lock.h"
+#include "base/lock.h"
 
 struct lock_scenario : engine::scenario {
 	enum { ROUNDS = 2 };

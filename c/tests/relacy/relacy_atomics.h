@@ -1,4 +1,4 @@
-/* The other half of c/src/atomics.h (TN_ATOMICS names this file): the words in which the library
+/* The other half of c/src/base/atomics.h (TN_ATOMICS names this file): the words in which the library
  * says what threads hand to each other, said to Relacy. Included before any of the library's sources,
  * it also makes these C++, gives every thread of a scenario its own thread-local variables, and takes
  * the place of what the operating system does for threads that wait. */
@@ -153,7 +153,7 @@ const char tn_mode_marker = 0;
 
 #define TN_LOCK_LOOKS 2
 #define tn_os_relax tn_os_relax_of_the_processor
-#include "os.h"
+#include "base/os.h"
 #undef tn_os_relax
 static inline void tn_os_relax(void) {
 	engine::yield(HERE);

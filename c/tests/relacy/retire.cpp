@@ -1,4 +1,4 @@
-/* Threads end while others destroy, flush, trim and look: c/src/magazines.c, the shared slab as it is.
+/* Threads end while others destroy, flush, trim and look: c/src/shared/thread_cache.c, the shared slab as it is.
  * What a thread that ends still holds is in the depot afterwards, or has gone with its slab; nobody
  * touches a slab that is destroyed or a thread's variables after its end; all memory goes back. */
 #include "library_use.h"

@@ -1,4 +1,4 @@
-/* c/src/shared_slab.c and pool.c in hardened: of two frees of one slot, by whatever threads and at
+/* c/src/shared/shared_slab.c and pool.c in hardened: of two frees of one slot, by whatever threads and at
  * whatever moments, exactly one panics; of two puts of one object likewise. */
 #include "library_use.h"
 

@@ -1,4 +1,4 @@
-/* c/src/pool.c: one thread ends a window, two when a silence was long; and the pool as a whole: objects
+/* c/src/shared/pool.c: one thread ends a window, two when a silence was long; and the pool as a whole: objects
  * are built and taken apart once, have one owner at a time, and are idle within the bounds. */
 #include "library_use.h"
 

@@ -1,0 +1,158 @@
+/* All listed allocators: what their owners call. Nodes and how readers walk them: node.h. */
+#ifndef TENURE_LISTING_H
+#define TENURE_LISTING_H
+
+#include <string.h>
+
+#include <tenure/stats.h>
+
+#include "node.h"
+
+/* What an owner publishes: where the position was that it writes with every call, how far that can go
+ * before it publishes again, and the figures without that part; `stats` in the order of tn_stats, as
+ * far as the kind has some. */
+typedef struct tn_position {
+	size_t at, room;
+} tn_position;
+
+#define TN_FIGURE_COUNT(end)                                                                           \
+	((offsetof(tn_stats, end) - offsetof(tn_stats, live_bytes)) / sizeof(size_t))
+enum {
+	TN_FIGURES_PLAIN = TN_FIGURE_COUNT(slot_bytes), /* up to resets */
+	TN_FIGURES_ALL = (sizeof(tn_stats) - offsetof(tn_stats, live_bytes)) / sizeof(size_t),
+};
+
+typedef struct tn_node_kind {
+	tn_kind kind;
+	size_t figures; /* that it has: TN_FIGURES_... */
+	/* Completes the published figures with what the owner writes with every call, which it reads while
+	 * the owner goes on: see TN_RACY. The object does not end meanwhile. */
+	void (*look)(const void *object, tn_position from, tn_listed *listed);
+	/* For a scope that owns it: as its destroy (without a word about live objects), trim, stats and
+	 * verify. */
+	void (*end)(void *object);
+	size_t (*trim)(void *object);
+	void (*stats)(const void *object, tn_stats *stats);
+	bool (*verify)(const void *object);
+} tn_node_kind;
+
+/* A function that reads one aligned word which another thread writes with plain stores: one store on
+ * every machine that Tenure runs on, though C knows no such thing. The word is a figure: it is checked
+ * against its range, and nothing behind it is read. */
+#if defined(__GNUC__)
+#define TN_RACY __attribute__((no_sanitize("thread")))
+#else
+#define TN_RACY
+#endif
+
+/* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind.
+ *
+ * parent   NULL for a root
+ * node     where its node goes; NULL when it is not listed
+ * returns  whether that is done
+ * fails    ENOMEM */
+bool tn_list_at(
+	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node);
+
+/* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
+void tn_unlist(tn_node *n);
+
+/* The name that it is listed by, for its owner. */
+static inline const char *tn_listed_name(const tn_node *n) {
+	return (const char *)n->name;
+}
+
+/* Notes that something is older than its next snapshot, which would note it else: to be called where it
+ * takes memory and that is no steady state, or with its resets. */
+void tn_note_time(tn_node *n, uint64_t resets);
+
+/* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the
+ * owner, where it changes chunks or magazines. */
+TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
+	size_t figures[2 + TN_FIGURES_ALL];
+	figures[0] = from.at;
+	figures[1] = from.room;
+	memcpy(figures + 2, &stats->live_bytes, count * sizeof figures[0]);
+	bool fresh = tn_get(&n->since_ms, TN_RELAXED) == 0 && stats->committed_bytes != 0;
+	if (fresh || tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets)
+		tn_note_time(n, stats->resets);
+	tn_node_write(n, figures, 2 + count);
+}
+
+/* The same figure by figure, between two tn_node_turn_version: without a struct, and in few
+ * instructions. */
+#define TN_PUT(n, figure, value) tn_set(&(n)->figures[2 + TN_FIGURE_COUNT(figure)], value, TN_RELEASE)
+#define TN_PUT_64(n, figure, value) tn_put_64(n, 2 + TN_FIGURE_COUNT(figure), value)
+TN_INLINE void tn_put_64(tn_node *n, size_t index, uint64_t value) {
+	size_t words[sizeof value / sizeof(size_t)];
+	memcpy(words, &value, sizeof value);
+	for (size_t i = 0; i < sizeof value / sizeof(size_t); i++)
+		tn_set(&n->figures[index + i], words[i], TN_RELEASE);
+}
+
+/* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly
+ * used chunks, which takes a walk). NULL: no. */
+static inline bool tn_wanted(tn_node *n, size_t what) {
+	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
+	if (TN_LIKELY((wanted & what) == 0))
+		return false;
+	/* What is asked for just now may be lost; it will be asked for again. */
+	tn_set(&n->wanted, wanted & ~what, TN_RELAXED);
+	return true;
+}
+
+/* ---- for scopes, whose nodes lie in memory of their own ---- */
+
+/* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They
+ * are never given back to the page layer. */
+typedef struct tn_stable {
+	size_t bytes, node_offset;
+	/* Under the lock. */
+	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
+	size_t count, fresh;	 /* of them; the first ones, that were never used */
+} tn_stable;
+
+/* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
+enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
+
+/* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL:
+ * ENOMEM. */
+void *tn_stable_take(tn_stable *store, size_t *count);
+void tn_stable_give(tn_stable *store, void *first, size_t count);
+
+/* Arranges what a fork asks of the listing, the observer and the live view; and, before something is
+ * listed, also the live view if the environment asks for it. */
+void tn_list_on_fork(void);
+void tn_list_prepare(void);
+
+/* Lists and unlists a node that lies in the object; for the parent, see I3 in node.h. */
+TN_INLINE void tn_list_node(
+	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name) {
+	size_t size = 0;
+	for (; size < TN_NAME_BYTES && name[size] != '\0'; size++)
+		tn_set(&n->name[size], name[size], TN_RELEASE);
+	tn_set(&n->name[size], '\0', TN_RELEASE);
+	tn_set(&n->number, tn_get(&n->number, TN_RELAXED) + 1, TN_RELEASE);
+	tn_set(&n->kind, (const void *)kind, TN_RELEASE);
+	tn_set(&n->object, object, TN_RELEASE);
+	tn_set(&n->version, 0, TN_RELEASE);
+	tn_set(&n->since_ms, 0, TN_RELEASE);
+	tn_set(&n->seen_resets, 0, TN_RELEASE);
+	tn_set(&n->moved, 0, TN_RELEASE);
+	tn_set(&n->wanted, 0, TN_RELAXED);
+	tn_node_link(n, parent);
+}
+
+/* Gives a listed node another parent. */
+void tn_move_node(tn_node *n, tn_node *parent);
+
+/* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand
+ * the page layer's lock and nothing else. */
+extern tn_node tn_list_root;
+void tn_list_lock(void);
+void tn_list_unlock(void);
+
+/* As tn_stats_snapshot, from one node on. */
+size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,414 @@
+/* The page layer. See pages.h for what it promises.
+ *
+ * Address space comes in regions, reserved whole and committed as chunks are carved from them in order.
+ * A chunk that comes back is in exactly one place:
+ *
+ *   the thread's cache   warm, found without a lock; emptied when the thread ends
+ *   the warm list        warm, under the lock; bounded, and halved towards what has been needed: with
+ *                        every TICK releases of a class, half of the chunks that stayed untouched since
+ *                        the last tick go cold (the low-watermark rule of the h2o web server)
+ *   the cold list        its memory given back, its addresses kept for reuse
+ *   the quarantine       debug only: every access faults, until 64 MiB of chunks are in it
+ *
+ * Lists are linked through the side table, never through the chunks, so that a stale pointer into a
+ * chunk can mislead nobody:
+ *
+ * I1  an entry is 0, an owner (even), or a link: the next chunk's address with bit 0 set.
+ * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */
+#include "pages.h"
+
+#include <tenure/detail/front.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../base/os.h"
+#include "../base/probes.h"
+
+enum {
+	PAGE_BITS = TN_TABLE_PAGE_BITS,
+	LEAF_BITS = TN_TABLE_LEAF_BITS,
+	CLASS_COUNT = 13, /* 4 KiB to 16 MiB; larger chunks are mapped alone */
+	THREAD_CLASS_COUNT = 7,
+	THREAD_SLOT_COUNT = 8,
+	TICK = 32,
+};
+#define CLASS_BYTES(class) (TN_OS_PAGE << (class))
+#define COMMIT_STEP ((size_t)2 << 20)
+#define REGION_BYTES_MIN ((size_t)64 << 20)
+#define REGION_BYTES_MAX (sizeof(void *) == 8 ? (size_t)1 << 30 : (size_t)64 << 20)
+#define QUARANTINE_BYTES ((size_t)64 << 20)
+
+_Static_assert(CLASS_BYTES(THREAD_CLASS_COUNT - 1) == TN_PAGES_THREAD_CHUNK_BYTES, "thread classes");
+_Static_assert(CLASS_BYTES(CLASS_COUNT - 1) == TN_PAGES_CLASS_BYTES_MAX, "classes");
+
+tn_table_entry *tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
+
+typedef struct chunk_list {
+	uintptr_t head, tail;
+	size_t count;
+} chunk_list;
+
+/* All under the lock. */
+static struct {
+	chunk_list warm[CLASS_COUNT];
+	chunk_list cold[CLASS_COUNT];
+	size_t low[CLASS_COUNT];	 /* fewest warm chunks since the last tick */
+	unsigned ticks[CLASS_COUNT]; /* releases since the last tick */
+	size_t warm_bytes;
+	size_t reserved_bytes;
+	chunk_list quarantine[CLASS_COUNT];
+	size_t quarantine_bytes;
+	char *region; /* the one that chunks are carved from */
+	size_t region_bytes, carved_bytes, committed_bytes;
+	size_t next_region_bytes;
+	bool huge_known, huge;
+} pages = {.next_region_bytes = REGION_BYTES_MIN};
+
+/* Owner thread only. */
+static _Thread_local struct {
+	enum { CACHE_NEW, CACHE_OPEN, CACHE_CLOSED } state;
+	unsigned char count[THREAD_CLASS_COUNT];
+	void *slot[THREAD_CLASS_COUNT][THREAD_SLOT_COUNT];
+} thread_cache;
+
+/* ---- the side table ---- */
+
+/* Under the lock. */
+static bool add_leaf(uintptr_t base) {
+	size_t index = base >> LEAF_BITS;
+	if (index >= sizeof tn_table / sizeof tn_table[0])
+		return errno = ENOMEM, false;
+	if (__atomic_load_n(&tn_table[index], __ATOMIC_RELAXED) != NULL)
+		return true;
+	size_t size = sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS);
+	tn_table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
+	if (leaf == NULL)
+		return false;
+	if (!tn_os_commit(leaf, size)) {
+		tn_os_release(leaf, size);
+		return false;
+	}
+	__atomic_store_n(&tn_table[index], leaf, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool add_leaves(const char *p, size_t size) {
+	uintptr_t last = ((uintptr_t)p + size - 1) >> LEAF_BITS;
+	for (uintptr_t i = (uintptr_t)p >> LEAF_BITS; i <= last; i++)
+		if (!add_leaf(i << LEAF_BITS))
+			return false;
+	return true;
+}
+
+bool tn_pages_set_owner(void *base, void *owner) {
+	tn_table_entry *e = tn_table_at((uintptr_t)base);
+	if (e == NULL && owner != NULL) {
+		tn_os_lock();
+		bool added = add_leaf((uintptr_t)base);
+		tn_os_unlock();
+		if (!added)
+			return false;
+		e = tn_table_at((uintptr_t)base);
+	}
+	/* Relaxed: a reader that looks up a chunk which it was handed is ordered by that hand-over; any
+	 * other compares the value and follows nothing. */
+	if (e != NULL)
+		__atomic_store_n(e, (uintptr_t)owner, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* ---- lists, under the lock ---- */
+
+static void push_entry(chunk_list *l, uintptr_t chunk) {
+	__atomic_store_n(tn_table_at(chunk), l->head | 1, __ATOMIC_RELAXED);
+	if (l->count++ == 0)
+		l->tail = chunk;
+	l->head = chunk;
+}
+
+static void append_entry(chunk_list *l, uintptr_t chunk) {
+	if (l->count == 0) {
+		push_entry(l, chunk);
+		return;
+	}
+	__atomic_store_n(tn_table_at(chunk), 1, __ATOMIC_RELAXED);
+	__atomic_store_n(tn_table_at(l->tail), chunk | 1, __ATOMIC_RELAXED);
+	l->tail = chunk;
+	l->count++;
+}
+
+static uintptr_t pop_entry(chunk_list *l) {
+	if (l->count == 0)
+		return 0;
+	uintptr_t chunk = l->head;
+	tn_table_entry *e = tn_table_at(chunk);
+	l->head = __atomic_load_n(e, __ATOMIC_RELAXED) & ~(uintptr_t)1;
+	l->count--;
+	__atomic_store_n(e, 0, __ATOMIC_RELAXED);
+	return chunk;
+}
+
+/* ---- the process's chunks, under the lock ---- */
+
+static bool huge_wanted(void) {
+	if (!pages.huge_known) {
+		const char *value = getenv("TENURE_HUGE_PAGES");
+		pages.huge = value != NULL && value[0] == '1';
+		pages.huge_known = true;
+	}
+	return pages.huge;
+}
+
+static bool add_region(size_t at_least) {
+	size_t size = pages.next_region_bytes < at_least ? at_least : pages.next_region_bytes;
+	char *p = NULL;
+	/* A process with little address space left (RLIMIT_AS) may still have room for a smaller one. */
+	for (; size >= at_least && p == NULL; size /= 2)
+		p = tn_os_reserve(size, CLASS_BYTES(CLASS_COUNT - 1));
+	if (p == NULL)
+		return false;
+	size *= 2;
+	if (!add_leaves(p, size)) {
+		tn_os_release(p, size);
+		return false;
+	}
+	if (huge_wanted())
+		tn_os_huge(p, size);
+	pages.region = p;
+	pages.region_bytes = size;
+	pages.carved_bytes = pages.committed_bytes = 0;
+	pages.reserved_bytes += size;
+	if (pages.next_region_bytes < REGION_BYTES_MAX)
+		pages.next_region_bytes *= 2;
+	return true;
+}
+
+static bool commit_up_to(size_t end) {
+	if (end <= pages.committed_bytes)
+		return true;
+	size_t step = (end - pages.committed_bytes + COMMIT_STEP - 1) & ~(COMMIT_STEP - 1);
+	if (step > pages.region_bytes - pages.committed_bytes)
+		step = pages.region_bytes - pages.committed_bytes;
+	if (!tn_os_commit(pages.region + pages.committed_bytes, step))
+		return false;
+	pages.committed_bytes += step;
+	return true;
+}
+
+static void *carve_chunk(unsigned class) {
+	size_t size = CLASS_BYTES(class);
+	size_t start = (pages.carved_bytes + size - 1) & ~(size - 1);
+	if (start + size > pages.region_bytes) {
+		if (!add_region(size))
+			return NULL;
+		start = 0;
+	}
+	if (!commit_up_to(start + size))
+		return NULL;
+	/* The gap that alignment leaves is made of smaller chunks, each aligned to its size. */
+	while (pages.carved_bytes < start) {
+		unsigned gap = 0;
+		while ((pages.carved_bytes & CLASS_BYTES(gap)) == 0)
+			gap++;
+		push_entry(&pages.cold[gap], (uintptr_t)pages.region + pages.carved_bytes);
+		pages.carved_bytes += CLASS_BYTES(gap);
+	}
+	pages.carved_bytes = start + size;
+	return pages.region + start;
+}
+
+static void *process_acquire(unsigned class) {
+	uintptr_t chunk = pop_entry(&pages.warm[class]);
+	if (chunk != 0) {
+		pages.warm_bytes -= CLASS_BYTES(class);
+		if (pages.warm[class].count < pages.low[class])
+			pages.low[class] = pages.warm[class].count;
+		return (void *)chunk;
+	}
+	chunk = pop_entry(&pages.cold[class]);
+	return chunk != 0 ? (void *)chunk : carve_chunk(class);
+}
+
+static void go_cold(unsigned class, uintptr_t chunk) {
+	tn_os_decommit((void *)chunk, CLASS_BYTES(class));
+	push_entry(&pages.cold[class], chunk);
+}
+
+static size_t cool(unsigned class, size_t count) {
+	for (size_t i = 0; i < count; i++)
+		go_cold(class, pop_entry(&pages.warm[class]));
+	pages.warm_bytes -= count * CLASS_BYTES(class);
+	pages.low[class] = pages.warm[class].count;
+	return count * CLASS_BYTES(class);
+}
+
+static void process_release(unsigned class, void *p) {
+	size_t size = CLASS_BYTES(class);
+	if (size > TN_PAGES_WARM_CHUNK_BYTES || pages.warm_bytes + size > TN_PAGES_WARM_BYTES) {
+		go_cold(class, (uintptr_t)p);
+		return;
+	}
+	push_entry(&pages.warm[class], (uintptr_t)p);
+	pages.warm_bytes += size;
+	if (++pages.ticks[class] >= TICK) {
+		pages.ticks[class] = 0;
+		cool(class, (pages.low[class] + 1) / 2);
+	}
+}
+
+/* Debug: stale pointers into the chunk fault until its turn to be used again. */
+static void quarantine_chunk(unsigned class, void *p) {
+	size_t size = CLASS_BYTES(class);
+	tn_os_decommit(p, size);
+	if (!tn_os_protect(p, size)) {
+		push_entry(&pages.cold[class], (uintptr_t)p);
+		return;
+	}
+	append_entry(&pages.quarantine[class], (uintptr_t)p);
+	pages.quarantine_bytes += size;
+	if (pages.quarantine_bytes <= QUARANTINE_BYTES)
+		return;
+	uintptr_t oldest = pop_entry(&pages.quarantine[class]);
+	pages.quarantine_bytes -= size;
+	if (tn_os_unprotect((void *)oldest, size))
+		push_entry(&pages.cold[class], oldest);
+}
+
+/* ---- the thread's chunks ---- */
+
+static void close_thread_cache(void) {
+	thread_cache.state = CACHE_CLOSED;
+	tn_os_lock();
+	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
+		while (thread_cache.count[class] > 0)
+			process_release(class, thread_cache.slot[class][--thread_cache.count[class]]);
+	tn_os_unlock();
+}
+
+/* Whether this thread may keep chunks. A thread that is ending may not any more: its late destructors
+ * go straight to the process. */
+static bool thread_cache_open(void) {
+	if (TN_UNLIKELY(thread_cache.state == CACHE_NEW))
+		thread_cache.state =
+			tn_os_on_thread_exit(TN_EXIT_PAGES, close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
+	return thread_cache.state == CACHE_OPEN;
+}
+
+static unsigned thread_slots(unsigned class) {
+	size_t count = TN_PAGES_THREAD_CHUNK_BYTES / CLASS_BYTES(class);
+	return count < THREAD_SLOT_COUNT ? (unsigned)count : THREAD_SLOT_COUNT;
+}
+
+/* ---- chunks ---- */
+
+static unsigned class_of(size_t size, size_t align) {
+	size_t whole = size < align ? align : size;
+	if (whole > CLASS_BYTES(CLASS_COUNT - 1))
+		return CLASS_COUNT;
+	return whole <= TN_OS_PAGE ? 0 : (unsigned)(64 - __builtin_clzll((whole - 1) >> PAGE_BITS));
+}
+
+/* A chunk larger than any class is a mapping of its own, as large as it has to be. */
+static size_t alone_bytes(size_t size) {
+	return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : (size + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1);
+}
+
+static void *acquire_alone(size_t size, size_t align) {
+	size_t whole = alone_bytes(size);
+	void *p = whole == 0 ? (errno = ENOMEM, NULL)
+						 : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
+	if (p == NULL)
+		return NULL;
+	if (!tn_os_commit(p, whole)) {
+		tn_os_release(p, whole);
+		return NULL;
+	}
+	return p;
+}
+
+void *tn_pages_acquire(size_t size, size_t align) {
+	unsigned class = class_of(size, align);
+	if (class < THREAD_CLASS_COUNT && thread_cache.count[class] > 0)
+		return thread_cache.slot[class][--thread_cache.count[class]];
+	if (class == CLASS_COUNT)
+		return acquire_alone(size, align);
+	tn_os_lock();
+	void *p = process_acquire(class);
+	tn_os_unlock();
+	return p;
+}
+
+void tn_pages_release(void *p, size_t size, size_t align) {
+	unsigned class = class_of(size, align);
+	if (class == CLASS_COUNT) {
+		tn_os_release(p, alone_bytes(size));
+		return;
+	}
+	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && thread_cache_open() &&
+		thread_cache.count[class] < thread_slots(class)) {
+		thread_cache.slot[class][thread_cache.count[class]++] = p;
+		return;
+	}
+	tn_os_lock();
+	if (TN_MODE == TN_MODE_DEBUG)
+		quarantine_chunk(class, p);
+	else
+		process_release(class, p);
+	tn_os_unlock();
+}
+
+static void *ask_source(const tn_source *source, size_t size, size_t align) {
+	void *p = source->acquire(source->ctx, size, align);
+	if (p != NULL && ((uintptr_t)p & (align - 1)) == 0)
+		return p;
+	if (p != NULL)
+		source->release(source->ctx, p, size);
+	return errno = ENOMEM, NULL;
+}
+
+void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align) {
+	void *p = source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
+	TN_PROBE(chunk_acquire, p, size);
+	return p;
+}
+
+void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align) {
+	TN_PROBE(chunk_release, p, size);
+	if (source->acquire == NULL)
+		tn_pages_release(p, size, align);
+	else
+		source->release(source->ctx, p, size);
+}
+
+size_t tn_pages_trim(void) {
+	size_t bytes = 0;
+	tn_os_lock();
+	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
+		while (thread_cache.count[class] > 0) {
+			go_cold(class, (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]]);
+			bytes += CLASS_BYTES(class);
+		}
+	for (unsigned class = 0; class < CLASS_COUNT; class ++)
+		bytes += cool(class, pages.warm[class].count);
+	tn_os_unlock();
+	return bytes;
+}
+
+void tn_pages_stats(tn_stats *stats) {
+	*stats = (tn_stats){.name = "pages"};
+	tn_os_lock();
+	stats->reserved_bytes = pages.reserved_bytes;
+	stats->cached_bytes = pages.warm_bytes;
+	for (unsigned class = 0; class < CLASS_COUNT; class ++)
+		stats->chunk_count += pages.warm[class].count;
+	tn_os_unlock();
+}
+
+void tn_front_lock(void) {
+	tn_os_lock();
+}
+
+void tn_front_unlock(void) {
+	tn_os_unlock();
+}

@@ -1,0 +1,106 @@
+/* The page layer: chunks of address space for every allocator, and who owns which.
+ *
+ * Chunks are powers of two of pages, aligned to their size. Warm ones (memory already backed) are kept
+ * for the next allocator: a few per thread, more per process, and what nobody has needed lately goes
+ * back to the system. */
+#ifndef TENURE_PAGES_H
+#define TENURE_PAGES_H
+
+#include <tenure/base.h>
+#include <tenure/stats.h>
+
+#include "../base/os.h"
+#include "page_table.h"
+
+/* Bounds of the warm cache, bytes. */
+#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)			/* process */
+#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)		/* larger chunks are never kept warm */
+#define TN_PAGES_CLASS_BYTES_MAX ((size_t)16 << 20)		/* larger chunks are mapped alone */
+#define TN_PAGES_THREAD_CHUNK_BYTES ((size_t)256 << 10) /* larger ones are not kept by a thread */
+
+/* Takes a chunk of at least `size` bytes, aligned to at least `align`; its contents are undefined.
+ *
+ * size     bytes, more than 0
+ * align    bytes, a power of two
+ * returns  the chunk
+ * fails    NULL with ENOMEM
+ * threads  any
+ * cost     no lock while the thread has a warm chunk of that size, no system call while the process has
+ * */
+void *tn_pages_acquire(size_t size, size_t align);
+
+/* Gives a chunk back.
+ *
+ * p, size, align  exactly as acquired
+ * threads         any */
+void tn_pages_release(void *p, size_t size, size_t align);
+
+/* Address space that a chunk of `size` bytes takes up; what it is rounded to. */
+static inline size_t tn_pages_reserved(size_t size, size_t align) {
+	size_t whole = size < align ? align : size;
+	if (whole > TN_PAGES_CLASS_BYTES_MAX)
+		return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : (size + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1);
+	size_t bits = 8 * sizeof(unsigned long long) - (size_t)__builtin_clzll(whole | 1);
+	size_t power = (size_t)1 << bits;
+	return whole <= TN_OS_PAGE ? TN_OS_PAGE : (whole & (whole - 1)) == 0 ? whole : power;
+}
+
+/* The side table: who owns the chunk that begins at `base` (tn_pages_owner in page_table.h). Set by owners
+ * that are looked up by pointer.
+ *
+ * fails    false when the table has no room for this address; never when `owner` is NULL
+ * threads  any; for one base, set is ordered by whoever hands the chunk on */
+bool tn_pages_set_owner(void *base, void *owner);
+
+/* Chunks from `source`, or from the page layer where source->acquire is NULL. */
+void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);
+void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align);
+
+/* What a scope puts in front of the page layer, or of its root's source, to count chunks (scope.c). */
+void *tn_scope_pages_acquire(void *scope, size_t size, size_t align);
+void *tn_scope_origin_acquire(void *scope, size_t size, size_t align);
+
+/* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the
+ * table for every page. */
+static inline bool tn_is_paged(const tn_source *source) {
+	return source->acquire == NULL || source->acquire == tn_scope_pages_acquire;
+}
+
+/* Gives back what the calling thread and the process keep warm; in bytes. */
+size_t tn_pages_trim(void);
+
+/* Whether a source is a scope's that refused its last chunk because of a limit: it may have a smaller
+ * one. */
+bool tn_scope_at_limit(const void *scope);
+static inline bool tn_is_at_limit(const tn_source *source) {
+	bool of_scope =
+		source->acquire == tn_scope_pages_acquire || source->acquire == tn_scope_origin_acquire;
+	return of_scope && tn_scope_at_limit(source->ctx);
+}
+
+/* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
+void tn_pages_stats(tn_stats *stats);
+
+/* The first of `count` slots that lies in no chunk of `owner`, or `count`. Neighbours mostly lie in one
+ * chunk: then eight of them differ from its address only in the low bits, which is seen without a
+ * branch for each. */
+static inline size_t tn_first_foreign(
+	const void *owner, void *const *slots, size_t count, size_t chunk_bytes) {
+	const size_t run = 8;
+	uintptr_t known = 1; /* not the base of any chunk */
+	for (size_t i = 0; i < count; i += run) {
+		size_t here = count - i < run ? count - i : run;
+		uintptr_t differences = 0;
+		for (size_t k = 0; k < here; k++)
+			differences |= (uintptr_t)slots[i + k] ^ known;
+		for (size_t k = 0; differences >= chunk_bytes && k < here; k++) {
+			uintptr_t base = (uintptr_t)slots[i + k] & ~(uintptr_t)(chunk_bytes - 1);
+			if (base != known && tn_pages_owner(base) != owner)
+				return i + k;
+			known = base;
+		}
+	}
+	return count;
+}
+
+#endif

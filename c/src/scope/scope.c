@@ -1,0 +1,790 @@
+/* Scopes: arenas with a place in a tree.
+ *
+ *   create      a record: this thread's, else some from the store at once
+ *   alloc       the arena's bump; its chunks pass tn_scope_pages_acquire or its like, which count them
+ *   destroy     down to the newest child without children, end it, and on from its parent: no stack
+ *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
+ *
+ * The tree is held twice: by plain links that its thread alone follows, and by nodes that readers on
+ * other threads follow too (node.h), below which are also the nodes of the allocators that a scope
+ * owns.
+ *
+ * I1  below a scope that is ENDING nothing is added.
+ * I2  held_bytes is what the arena and the owned allocators have taken; charged_bytes of a scope with
+ *     limits is the sum of held and external bytes of all scopes from it down.
+ * I3  the children of a shared scope, and roots, are linked and unlinked under the list's lock. */
+#include "scope.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "../arena/arena_figures.h"
+#include "../slab/grid.h"
+#include "../base/probes.h"
+#include "limits.h"
+
+enum {
+	SCOPE_CHUNK_BYTES = 16 << 10,
+	SCOPE_CHUNK_BYTES_MAX = 1 << 20,
+	TAKEN_RECORDS = 16,
+	KEPT_RECORDS = 32,
+};
+
+static tn_stable scope_store = {
+	.bytes = (sizeof(scope) + 63) & ~(size_t)63, .node_offset = offsetof(scope, node)};
+
+/* Owner thread only. */
+static _Thread_local struct {
+	enum { RECORDS_NEW, RECORDS_OPEN, RECORDS_CLOSED } state;
+	size_t count;
+	scope *newest; /* linked by `newer` of their nodes */
+} kept;
+
+static TN_COLD _Noreturn void panic_not_alive(const scope *s, const char *operation) {
+	tn_panic("scope", NULL, "%s: %p is not a live scope", operation, (const void *)s);
+}
+
+/* In every mode: a record is a record for ever, so that this can be asked of a stale pointer. */
+static scope *live_scope(const tn_scope *hot, const char *operation) {
+	scope *s = scope_of(hot);
+	if (TN_UNLIKELY(s->state == SCOPE_FREE))
+		panic_not_alive(s, operation);
+	return s;
+}
+
+/* For what changes the tree at a scope. */
+static scope *scope_enter(tn_scope *hot, const char *operation) {
+	scope *s = live_scope(hot, operation);
+	if (!s->shared)
+		tn_enter(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
+	return s;
+}
+
+static void scope_leave(scope *s) {
+	if (!s->shared)
+		tn_leave(&s->hot.arena.busy);
+}
+
+/* ---- records ---- */
+
+static scope *next_kept(const scope *s) {
+	return (scope *)(void *)s->node.newer;
+}
+
+static void give_kept_back(void) {
+	tn_stable_give(&scope_store, kept.newest, kept.count);
+	kept.newest = NULL;
+	kept.count = 0;
+}
+
+static void close_kept(void) {
+	kept.state = RECORDS_CLOSED;
+	give_kept_back();
+}
+
+/* Whether this thread may keep records: not in debug, where each waits in the store as long as it can,
+ * and not when it is ending. */
+static bool may_keep(void) {
+	if (TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_NEW)
+		kept.state = tn_os_on_thread_exit(TN_EXIT_SCOPES, close_kept) ? RECORDS_OPEN : RECORDS_CLOSED;
+	return kept.state == RECORDS_OPEN;
+}
+
+static TN_COLD scope *take_scope_slow(void) {
+	size_t count = may_keep() ? TAKEN_RECORDS : 1;
+	scope *s = tn_stable_take(&scope_store, &count);
+	if (s == NULL)
+		return NULL;
+	kept.newest = next_kept(s);
+	kept.count = count - 1;
+	return s;
+}
+
+static inline scope *take_scope(void) {
+	scope *s = kept.newest;
+	if (TN_UNLIKELY(s == NULL))
+		return take_scope_slow();
+	kept.newest = next_kept(s);
+	kept.count--;
+	return s;
+}
+
+static void put_scope(scope *s) {
+	if (TN_UNLIKELY(kept.count == KEPT_RECORDS))
+		give_kept_back();
+	if (TN_UNLIKELY(!may_keep())) {
+		s->node.newer = NULL;
+		tn_stable_give(&scope_store, s, 1);
+		return;
+	}
+	s->node.newer = (tn_node *)(void *)kept.newest;
+	kept.newest = s;
+	kept.count++;
+}
+
+/* ---- chunks ---- */
+
+/* A scope's chunks come back without their alignment: it must not be what makes them large. */
+static bool takes(scope *s, size_t size, size_t align) {
+	if (s->origin == NULL && align > TN_OS_PAGE && align > tn_pages_reserved(size, TN_OS_PAGE))
+		return errno = ENOMEM, false;
+	s->at_limit = s->limited != NULL && !charge(s->limited, NULL, size);
+	return !s->at_limit;
+}
+
+bool tn_scope_at_limit(const void *s) {
+	return ((const scope *)s)->at_limit;
+}
+
+static void *taken(scope *s, void *p, size_t size) {
+	if (p != NULL)
+		s->held_bytes += size;
+	else if (s->limited != NULL)
+		uncharge(s->limited, NULL, size);
+	return p;
+}
+
+void *tn_scope_pages_acquire(void *ctx, size_t size, size_t align) {
+	scope *s = ctx;
+	return takes(s, size, align) ? taken(s, tn_pages_acquire(size, align), size) : NULL;
+}
+
+void *tn_scope_origin_acquire(void *ctx, size_t size, size_t align) {
+	scope *s = ctx;
+	return takes(s, size, align) ? taken(s, tn_chunk_acquire(s->origin, size, align), size) : NULL;
+}
+
+static void given_back(scope *s, size_t size) {
+	s->held_bytes -= size;
+	if (s->limited != NULL)
+		uncharge(s->limited, NULL, size);
+}
+
+static void scope_pages_release(void *ctx, void *p, size_t size) {
+	tn_pages_release(p, size, TN_OS_PAGE);
+	given_back(ctx, size);
+}
+
+static void origin_release(void *ctx, void *p, size_t size) {
+	scope *s = ctx;
+	s->origin->release(s->origin->ctx, p, size);
+	given_back(s, size);
+}
+
+/* ---- for readers on other threads ---- */
+
+static void read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
+	size_t words[IDENT_WORDS];
+	for (size_t i = 0; i < IDENT_WORDS; i++)
+		words[i] = tn_get(&s->ident[i], TN_ACQUIRE);
+	memcpy(ident, words, sizeof words);
+	ident[TN_IDENT_BYTES] = '\0';
+}
+
+static void write_ident(scope *s, const char *ident) {
+	size_t words[IDENT_WORDS] = {0};
+	char *text = (char *)words;
+	for (size_t i = 0; i < TN_IDENT_BYTES && ident[i] != '\0'; i++)
+		text[i] = ident[i];
+	for (size_t i = 0; i < IDENT_WORDS; i++)
+		tn_set(&s->ident[i], words[i], TN_RELEASE);
+}
+
+static void look_at_scope(const void *object, tn_position from, tn_listed *listed) {
+	const scope *s = object;
+	look_at_arena(&s->hot.arena, from, listed);
+	listed->stats.external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
+	if (tn_get(&s->ident[0], TN_ACQUIRE) != 0)
+		read_ident(s, listed->ident);
+}
+
+static const tn_node_kind scope_kind = {
+	.kind = TN_KIND_SCOPE, .figures = TN_FIGURES_PLAIN, .look = look_at_scope};
+
+static const tn_node_kind *kind_of(const tn_node *n) {
+	return tn_get(&n->kind, TN_RELAXED);
+}
+
+/* ---- the tree ---- */
+
+static bool is_locked(const scope *parent) {
+	return parent == NULL || parent->shared;
+}
+
+static void link_scope(scope *s, scope *parent) {
+	s->parent = parent;
+	s->newer = NULL;
+	s->older = NULL;
+	if (parent == NULL)
+		return;
+	s->older = parent->newest;
+	if (s->older != NULL)
+		s->older->newer = s;
+	parent->newest = s;
+}
+
+static void unlink_scope(scope *s) {
+	if (s->older != NULL)
+		s->older->newer = s->newer;
+	if (s->newer != NULL)
+		s->newer->older = s->older;
+	else if (s->parent != NULL)
+		s->parent->newest = s->older;
+}
+
+static void list_scope(scope *s, scope *parent, const char *name) {
+	bool locked = is_locked(parent);
+	if (locked)
+		tn_list_lock();
+	link_scope(s, parent);
+	tn_list_node(parent == NULL ? &tn_list_root : &parent->node, &s->node, &scope_kind, s, name);
+	if (locked)
+		tn_list_unlock();
+}
+
+static void unlist_scope(scope *s) {
+	bool locked = is_locked(s->parent);
+	if (locked)
+		tn_list_lock();
+	unlink_scope(s);
+	tn_node_unlink(&s->node);
+	if (locked)
+		tn_list_unlock();
+}
+
+/* ---- create ---- */
+
+static void open_scope(scope *s, const scope *parent) {
+	s->shared = false;
+	s->limited = parent == NULL ? NULL : parent->limited;
+	s->origin = parent == NULL ? NULL : parent->origin;
+	s->hot.arena.chunk_bytes = SCOPE_CHUNK_BYTES;
+	s->hot.arena.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
+	tn_set(&s->ident[0], 0, TN_RELEASE);
+}
+
+static size_t least_of(size_t bytes, size_t bound) {
+	return bound != 0 && bound < bytes ? bound : bytes;
+}
+
+static bool apply_options(scope *s, const scope *parent, const tn_scope_options *o) {
+	bool root_only = o->shared || o->source != NULL;
+	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
+	if ((parent != NULL && root_only) || !source)
+		return errno = EINVAL, false;
+	s->shared = o->shared;
+	if (o->source != NULL) {
+		s->origin_of_root = *o->source;
+		s->origin = &s->origin_of_root;
+	}
+	if (o->ident != NULL)
+		write_ident(s, o->ident);
+	/* One default is no bound for what is asked for the other. */
+	tn_arena_options sizes = {.chunk_bytes = o->chunk_bytes, .chunk_bytes_max = o->chunk_bytes_max};
+	if (sizes.chunk_bytes == 0)
+		sizes.chunk_bytes = least_of(SCOPE_CHUNK_BYTES, o->chunk_bytes_max);
+	else if (sizes.chunk_bytes_max == 0 && sizes.chunk_bytes > SCOPE_CHUNK_BYTES_MAX)
+		sizes.chunk_bytes_max = sizes.chunk_bytes;
+	if (sizes.chunk_bytes_max == 0)
+		sizes.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
+	return tn_arena_size(&s->hot.arena, &sizes);
+}
+
+static scope *make_scope(scope *parent, const char *name, const tn_scope_options *o) {
+	scope *s = take_scope();
+	if (s == NULL)
+		return NULL;
+	open_scope(s, parent);
+	if (o != NULL && !apply_options(s, parent, o)) {
+		put_scope(s);
+		return NULL;
+	}
+	bool paged = s->origin == NULL;
+	tn_source source = {paged ? tn_scope_pages_acquire : tn_scope_origin_acquire,
+		paged ? scope_pages_release : origin_release, s};
+	tn_arena_open(&s->hot.arena, "scope", source, &s->node);
+	s->state = SCOPE_ALIVE;
+	list_scope(s, parent, name == NULL ? "scope" : name);
+	/* What has others below it lives longer than they. */
+	tn_node *lasting = parent == NULL ? &s->node : &parent->node;
+	if (TN_UNLIKELY(tn_get(&lasting->since_ms, TN_RELAXED) == 0))
+		tn_note_time(lasting, 0);
+	return s;
+}
+
+tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_options *options) {
+	scope *above = NULL;
+	if (parent == NULL)
+		tn_list_prepare();
+	else
+		above = scope_enter(parent, "create");
+	scope *s = NULL;
+	if (above == NULL || above->state == SCOPE_ALIVE)
+		s = make_scope(above, name, options);
+	else
+		errno = EINVAL;
+	if (above != NULL)
+		scope_leave(above);
+	return s == NULL ? NULL : &s->hot;
+}
+
+/* ---- destroy and reset ---- */
+
+static void run_deferred(scope *s) {
+	while (s->deferred != NULL) {
+		deferred *d = s->deferred;
+		s->deferred = d->older;
+		d->fn(d->arg);
+	}
+}
+
+static TN_COLD void end_owned(scope *s) {
+	for (tn_node *n = s->node.owned; n != NULL; n = s->node.owned)
+		kind_of(n)->end(tn_get(&n->object, TN_RELAXED));
+}
+
+static TN_COLD void drop_external(scope *s) {
+	size_t bytes = tn_swap(&s->external_bytes, 0, TN_RELAXED);
+	uncharge(s->limited, NULL, bytes);
+}
+
+/* What is in a scope without children, but its arena. */
+static void clear_scope(scope *s) {
+	run_deferred(s);
+	if (s->node.owned != NULL)
+		end_owned(s);
+	if (tn_get(&s->external_bytes, TN_RELAXED) != 0)
+		drop_external(s);
+}
+
+static void end_one(scope *s) {
+	clear_scope(s);
+	tn_arena_close(&s->hot.arena);
+	unlist_scope(s);
+	s->state = SCOPE_FREE;
+	put_scope(s);
+}
+
+static TN_COLD _Noreturn void panic_ending(const scope *s, const char *operation) {
+	tn_panic("scope", s->hot.arena.name,
+		"%s: a scope below it is ending: a deferred call must not end what is above its scope",
+		operation);
+}
+
+/* Ends what is below `top`. Deferred calls may end others than those on the way down, which are ENDING,
+ * and what is below those is looked at anew each time. */
+static TN_COLD void end_children(scope *top, const char *operation) {
+	scope *s = top;
+	while (s != top || s->newest != NULL) {
+		if (s->newest != NULL) {
+			s = s->newest;
+			if (s->state != SCOPE_ALIVE)
+				panic_ending(top, operation);
+			s->state = SCOPE_ENDING;
+			continue;
+		}
+		scope *parent = s->parent;
+		end_one(s);
+		s = parent;
+	}
+}
+
+/* Whether s may end now. */
+static bool begin_end(scope *s, const char *operation) {
+	if (s->state == SCOPE_ENDING)
+		return false;
+	tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
+	s->state = SCOPE_ENDING;
+	return true;
+}
+
+void tn_scope_destroy(tn_scope *hot) {
+	if (hot == NULL)
+		return;
+	scope *s = live_scope(hot, "destroy");
+	if (!begin_end(s, "destroy"))
+		return;
+	if (s->newest != NULL)
+		end_children(s, "destroy");
+	end_one(s);
+}
+
+void tn_scope_reset(tn_scope *hot) {
+	scope *s = live_scope(hot, "reset");
+	if (!begin_end(s, "reset"))
+		return;
+	if (s->newest != NULL)
+		end_children(s, "reset");
+	clear_scope(s);
+	/* The slow part of the arena's has the probe already. */
+	if (!tn_hook_checked() && s->hot.arena.restart != NULL)
+		TN_PROBE(reset, s->hot.arena.kind, s->hot.arena.name);
+	tn_arena_reset(&s->hot.arena);
+	s->state = SCOPE_ALIVE;
+}
+
+/* ---- alloc and defer ---- */
+
+void *tn_scope_alloc_slow(tn_scope *hot, size_t size, size_t align) {
+	return tn_arena_alloc_for(&live_scope(hot, "alloc")->hot.arena, size, align, TN_CALLER);
+}
+
+void *tn_scope_copy(tn_scope *hot, const void *p, size_t size) {
+	return tn_arena_copy_for(&live_scope(hot, "copy")->hot.arena, p, size, TN_CALLER);
+}
+
+char *tn_scope_printf(tn_scope *hot, const char *format, ...) {
+	scope *s = live_scope(hot, "printf");
+	va_list arguments;
+	va_start(arguments, format);
+	char *text = tn_arena_print_for(&s->hot.arena, format, arguments, TN_CALLER);
+	va_end(arguments);
+	return text;
+}
+
+bool tn_scope_defer(tn_scope *hot, void (*fn)(void *arg), void *arg) {
+	scope *s = live_scope(hot, "defer");
+	if (fn == NULL || s->state != SCOPE_ALIVE)
+		return errno = EINVAL, false;
+	void *p;
+	if (!tn_arena_bump(&hot->arena, sizeof(deferred), sizeof(void *), &p))
+		p = tn_arena_alloc_for(&hot->arena, sizeof(deferred), sizeof(void *), TN_CALLER);
+	if (p == NULL)
+		return false;
+	deferred *d = p;
+	*d = (deferred){s->deferred, fn, arg};
+	s->deferred = d;
+	return true;
+}
+
+bool tn_scope_undefer(tn_scope *hot, void (*fn)(void *arg), void *arg) {
+	scope *s = scope_enter(hot, "undefer");
+	deferred **at = &s->deferred;
+	while (*at != NULL && ((*at)->fn != fn || (*at)->arg != arg))
+		at = &(*at)->older;
+	bool found = *at != NULL;
+	if (found)
+		*at = (*at)->older;
+	scope_leave(s);
+	return found;
+}
+
+size_t tn_scope_trim(tn_scope *hot) {
+	scope *s = live_scope(hot, "trim");
+	size_t bytes = tn_arena_trim(&s->hot.arena);
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned)
+		bytes += kind_of(n)->trim(tn_get(&n->object, TN_RELAXED));
+	return bytes;
+}
+
+/* ---- limits and adopt ---- */
+
+/* What the scopes from s down hold; SIZE_MAX for more than can be counted. */
+static size_t subtree_holds(const scope *top) {
+	size_t bytes = 0;
+	for (const scope *s = top; s != NULL; s = next_below(s, top)) {
+		size_t here = scope_holds(s);
+		bytes = here > SIZE_MAX - bytes ? SIZE_MAX : bytes + here;
+	}
+	return bytes;
+}
+
+/* From `top` down, those that are limited by `before` first are limited by `now` first. */
+static void change_limited(scope *top, const scope *before, scope *now) {
+	scope *s = top;
+	while (s != NULL) {
+		bool same = s->limited == before;
+		if (same)
+			s->limited = now;
+		s = same ? next_below(s, top) : next_beside(s, top);
+	}
+}
+
+static void set_limits(scope *s, const tn_scope_limits *limits, size_t held) {
+	s->hard_bytes = limits->hard_bytes == 0 ? SIZE_MAX : limits->hard_bytes;
+	s->soft_bytes = limits->soft_bytes == 0 ? SIZE_MAX : limits->soft_bytes;
+	s->on_soft = limits->on_soft;
+	s->ctx = limits->ctx;
+	tn_set(&s->told, false, TN_RELAXED);
+	if (!has_limits(s)) {
+		tn_set(&s->charged_bytes, held, TN_RELAXED);
+		change_limited(s, s->limited, s);
+	}
+	tell_soft(s);
+}
+
+bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
+	static const tn_scope_limits none;
+	const tn_scope_limits *l = limits == NULL ? &none : limits;
+	scope *s = scope_enter(hot, "limit");
+	bool soft_fits = l->hard_bytes == 0 || l->soft_bytes <= l->hard_bytes;
+	bool valid = soft_fits && (l->soft_bytes == 0 || l->on_soft != NULL);
+	size_t held = subtree_holds(s);
+	bool fits = held != SIZE_MAX && (l->hard_bytes == 0 || held <= l->hard_bytes);
+	if (valid && fits && l->hard_bytes == 0 && l->soft_bytes == 0) {
+		if (has_limits(s))
+			change_limited(s, s, limited_above(s));
+	} else if (valid && fits) {
+		set_limits(s, l, held);
+	}
+	scope_leave(s);
+	if (!valid || !fits)
+		errno = valid ? ENOMEM : EINVAL;
+	return valid && fits;
+}
+
+bool tn_scope_external(tn_scope *hot, size_t bytes) {
+	scope *s = scope_enter(hot, "external");
+	size_t before = tn_get(&s->external_bytes, TN_RELAXED);
+	if (bytes > PTRDIFF_MAX) {
+		scope_leave(s);
+		return errno = ENOMEM, false;
+	}
+	bool noted = bytes <= before || charge(s->limited, NULL, bytes - before);
+	if (noted && bytes < before)
+		uncharge(s->limited, NULL, before - bytes);
+	if (noted)
+		tn_set(&s->external_bytes, bytes, TN_RELAXED);
+	scope_leave(s);
+	return noted;
+}
+
+static bool is_above(const scope *s, const scope *below) {
+	while (below != NULL && below != s)
+		below = below->parent;
+	return below != NULL;
+}
+
+static bool may_adopt(const scope *child, const scope *parent) {
+	return child->parent != NULL && child->state == SCOPE_ALIVE && parent->state == SCOPE_ALIVE &&
+		   child->origin == parent->origin && !is_above(child, parent);
+}
+
+/* Lets what is above the new parent count the child, and no more what is above the old one only. */
+static bool move_charge(scope *child, scope *parent) {
+	scope *from = child->parent->limited, *to = parent->limited;
+	if (from == to)
+		return true;
+	const scope *both = common_limited(from, to);
+	size_t held = subtree_holds(child);
+	if (!charge(to, both, held))
+		return false;
+	uncharge(from, both, held);
+	if (has_limits(child))
+		return true;
+	change_limited(child, from, to);
+	return true;
+}
+
+static void move_scope(scope *child, scope *parent) {
+	bool locked = child->parent->shared || parent->shared;
+	if (locked)
+		tn_list_lock();
+	unlink_scope(child);
+	link_scope(child, parent);
+	tn_move_node(&child->node, &parent->node);
+	if (locked)
+		tn_list_unlock();
+}
+
+bool tn_scope_adopt(tn_scope *child_hot, tn_scope *new_parent) {
+	scope *child = live_scope(child_hot, "adopt");
+	scope *parent = scope_enter(new_parent, "adopt");
+	bool moved = may_adopt(child, parent);
+	if (!moved)
+		errno = EINVAL;
+	else if (child->parent != parent && (moved = move_charge(child, parent)))
+		move_scope(child, parent);
+	scope_leave(parent);
+	return moved;
+}
+
+/* ---- owned allocators ---- */
+
+/* The scope, if it may own something that is made with `source`. */
+static scope *enter_owner(tn_scope *hot, const tn_source *source, const char *operation) {
+	scope *s = scope_enter(hot, operation);
+	if (s->state == SCOPE_ALIVE && source == NULL)
+		return s;
+	scope_leave(s);
+	return errno = EINVAL, NULL;
+}
+
+tn_arena *tn_scope_arena(tn_scope *hot, const tn_arena_options *options) {
+	tn_arena_options o = {.name = NULL};
+	if (options != NULL)
+		o = *options;
+	scope *s = enter_owner(hot, o.source, "arena");
+	if (s == NULL)
+		return NULL;
+	o.source = &s->hot.arena.source;
+	tn_arena *a = tn_arena_make_below(&s->node, &o);
+	scope_leave(s);
+	return a;
+}
+
+tn_slab *tn_scope_slab(tn_scope *hot, size_t size, size_t align, const tn_slab_options *options) {
+	tn_slab_options o = {.name = NULL};
+	if (options != NULL)
+		o = *options;
+	scope *s = enter_owner(hot, o.source, "slab");
+	if (s == NULL)
+		return NULL;
+	o.source = &s->hot.arena.source;
+	if (o.chunk_bytes == 0 && s->limited != NULL)
+		o.chunk_bytes = slab_chunk_bytes(0, least_limit(s));
+	tn_slab *slab = tn_slab_make_below(&s->node, size, align, &o);
+	scope_leave(s);
+	return slab;
+}
+
+tn_heap *tn_scope_heap(tn_scope *hot, const tn_heap_options *options) {
+	tn_heap_options o = {.name = NULL};
+	if (options != NULL)
+		o = *options;
+	scope *s = enter_owner(hot, o.source, "heap");
+	if (s == NULL)
+		return NULL;
+	o.source = &s->hot.arena.source;
+	tn_heap *h = tn_heap_make_below(&s->node, &o);
+	scope_leave(s);
+	return h;
+}
+
+/* ---- looking ---- */
+
+tn_scope *tn_scope_parent(const tn_scope *hot) {
+	const scope *s = live_scope(hot, "parent");
+	return s->parent == NULL ? NULL : &s->parent->hot;
+}
+
+bool tn_scope_owns(const tn_scope *hot, const void *p) {
+	return tn_arena_owns(&live_scope(hot, "owns")->hot.arena, p);
+}
+
+void tn_scope_each(tn_scope *hot, void (*visit)(tn_scope *child, void *ctx), void *ctx) {
+	scope *s = live_scope(hot, "each");
+	if (s->shared)
+		tn_list_lock();
+	else
+		tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, "each");
+	for (scope *child = s->newest; child != NULL; child = child->older)
+		visit(&child->hot, ctx);
+	if (s->shared)
+		tn_list_unlock();
+}
+
+static void add_stats(tn_stats *sum, const tn_stats *more) {
+	sum->live_bytes += more->live_bytes;
+	sum->live_count += more->live_count;
+	sum->cached_bytes += more->cached_bytes;
+	sum->reserved_bytes += more->reserved_bytes;
+	sum->committed_bytes += more->committed_bytes;
+	sum->peak_bytes += more->peak_bytes;
+	sum->chunk_count += more->chunk_count;
+	sum->partial_count += more->partial_count;
+	sum->partial_live_count += more->partial_live_count;
+	sum->refills += more->refills;
+	sum->waste_bytes += more->waste_bytes;
+	sum->external_bytes += more->external_bytes;
+}
+
+static void read_own(const scope *s, tn_stats *stats) {
+	tn_arena_stats(&s->hot.arena, stats);
+	stats->external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
+		tn_stats more;
+		kind_of(n)->stats(tn_get(&n->object, TN_RELAXED), &more);
+		add_stats(stats, &more);
+	}
+}
+
+void tn_scope_stats(const tn_scope *hot, tn_stats *own, tn_stats *subtree) {
+	const scope *top = live_scope(hot, "stats");
+	if (own != NULL)
+		read_own(top, own);
+	if (subtree == NULL)
+		return;
+	read_own(top, subtree);
+	for (const scope *s = next_below(top, top); s != NULL; s = next_below(s, top)) {
+		tn_stats more;
+		read_own(s, &more);
+		add_stats(subtree, &more);
+	}
+}
+
+static void print_plain(FILE *out, const char *text) {
+	for (; *text != '\0'; text++)
+		fputc(tn_plain(*text), out);
+}
+
+static void print_age(FILE *out, uint64_t ms) {
+	if (ms < 1000)
+		fprintf(out, "%6u ms", (unsigned)ms);
+	else if (ms < 100 * 1000)
+		fprintf(out, "%6.1f s ", (double)ms / 1000);
+	else
+		fprintf(out, "%6.0f s ", (double)ms / 1000);
+}
+
+static bool print_row(const tn_listed *listed, void *ctx) {
+	enum { NAME_WIDTH = 32 };
+	FILE *out = ctx;
+	int indent = listed->depth > 20 ? 40 : 2 * (int)listed->depth;
+	int width = indent + (int)strlen(listed->stats.name);
+	fprintf(out, "%*s", indent, "");
+	print_plain(out, listed->stats.name);
+	fprintf(out, "%*s %12zu %12zu %12zu %7zu %12zu ", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "",
+		listed->stats.live_bytes, listed->stats.cached_bytes, listed->stats.committed_bytes,
+		listed->stats.chunk_count, listed->stats.peak_bytes);
+	print_age(out, listed->age_ms);
+	if (listed->kind != TN_KIND_SCOPE)
+		fprintf(out, "  (%s)", tn_kind_name(listed->kind));
+	if (listed->stats.external_bytes != 0)
+		fprintf(out, "  external %zu", listed->stats.external_bytes);
+	if (listed->ident[0] != '\0')
+		fputs("  ", out), print_plain(out, listed->ident);
+	fputc('\n', out);
+	return true;
+}
+
+void tn_scope_print(const tn_scope *hot, FILE *out) {
+	scope *s = scope_of(hot);
+	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
+		"chunks", "peak", "since");
+	tn_list_walk(&s->node, print_row, out);
+}
+
+static void scope_require(const scope *s, bool holds, const char *what) {
+	if (!holds)
+		tn_panic("scope", s->hot.arena.name, "verify: %s", what);
+}
+
+static void verify_one(const scope *s) {
+	tn_arena_verify(&s->hot.arena);
+	size_t held = s->hot.arena.taken_bytes;
+	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
+		tn_stats stats;
+		const void *object = tn_get(&n->object, TN_RELAXED);
+		kind_of(n)->verify(object);
+		kind_of(n)->stats(object, &stats);
+		held += stats.committed_bytes;
+	}
+	scope_require(s, held == s->held_bytes, "the bytes held do not add up");
+	for (const scope *child = s->newest; child != NULL; child = child->older) {
+		scope_require(s, child->parent == s && (child->older == NULL || child->older->newer == child),
+			"the links of its children are broken");
+		scope_require(s, has_limits(child) || child->limited == s->limited,
+			"a child is counted against other limits");
+	}
+	if (has_limits(s))
+		scope_require(s, tn_get(&s->charged_bytes, TN_RELAXED) == subtree_holds(s),
+			"the bytes charged do not add up");
+}
+
+bool tn_scope_verify(const tn_scope *hot) {
+	const scope *top = live_scope(hot, "verify");
+	for (const scope *s = top; s != NULL; s = next_below(s, top))
+		verify_one(s);
+	return true;
+}

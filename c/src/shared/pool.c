@@ -1,0 +1,315 @@
+/* The pool: built objects in magazines, their memory from a shared slab past its magazines.
+ *
+ *   get, put (inline)   this thread's loaded magazine
+ *   `- take, give       thread_cache.c: previous, depot; and if these do not help
+ *      |- build_object  a slot of the shared slab, init
+ *      `- drop_objects  fini, the slot goes back: beyond the bounds, after two idle windows, at trim
+ *
+ * I1  every live slot of `memory` is a built object: handed out, or idle in a magazine.
+ * I2  hardened and debug: the state of its slot is SLOT_IDLE exactly while it is in a magazine. */
+#include <tenure/pool.h>
+
+#include <errno.h>
+
+#include "../base/checkers.h"
+#include "thread_cache.h"
+#include "../base/modes.h"
+#include "../pages/pages.h"
+#include "shared_slab.h"
+
+enum {
+	MOST_POOL_CAPACITY = 64,
+	LEAST_POOL_CAPACITY = 8,
+};
+#define POOL_IDLE_BYTES ((size_t)64 << 20)
+#define POOL_DECAY_MS ((size_t)1000)
+
+typedef struct pool {
+	tn_pool hot;
+	cache cache;
+	uint32_t state;
+	tn_shared_slab *memory;
+	size_t size;
+	bool (*init)(void *object, void *ctx);
+	void (*fini)(void *object, void *ctx);
+	size_t (*size_of)(const void *object, void *ctx);
+	size_t decay_ms;
+	_Atomic(uint64_t) window_began; /* milliseconds */
+	_Atomic(size_t) magazine_count;
+	size_t own_bytes;
+	char name[TN_NAME_BYTES + 1];
+} pool;
+
+static pool *pool_of(const cache *c) {
+	return (pool *)(void *)((char *)(uintptr_t)c - offsetof(pool, cache));
+}
+
+static pool *live_pool(const tn_pool *hot, const char *operation) {
+	pool *p = (pool *)(uintptr_t)hot;
+	if (TN_MODE != TN_MODE_RELEASE && p->state != TN_ALIVE)
+		tn_panic("pool", NULL, "%s: %p is not a live pool", operation, (const void *)hot);
+	return p;
+}
+
+/* ---- what the magazines ask for ---- */
+
+static size_t build_object(cache *c, void **slots, size_t count) {
+	pool *p = pool_of(c);
+	(void)count;
+	void *object = tn_shared_slab_take(p->memory, NULL);
+	if (object == NULL)
+		return 0;
+	if (p->init == NULL)
+		memset(object, 0, p->size);
+	else if (!p->init(object, p->hot.ctx)) {
+		tn_shared_slab_put_back(p->memory, object, NULL);
+		return errno = ENOMEM, CACHE_REFUSED;
+	}
+	tn_shared_slab_turn(p->memory, object, SLOT_LIVE, SLOT_IDLE, "get", NULL);
+	slots[0] = object;
+	return 1;
+}
+
+static void drop_objects(cache *c, void **slots, size_t count) {
+	pool *p = pool_of(c);
+	for (size_t i = 0; i < count; i++) {
+		tn_shared_slab_turn(p->memory, slots[i], SLOT_IDLE, SLOT_LIVE, "drop", NULL);
+		if (p->fini != NULL)
+			p->fini(slots[i], p->hot.ctx);
+		tn_shared_slab_put_back(p->memory, slots[i], NULL);
+	}
+}
+
+static size_t weigh_objects(const cache *c, void *const *slots, size_t count) {
+	const pool *p = pool_of(c);
+	size_t weight = count * p->size;
+	for (size_t i = 0; i < count; i++) {
+		if (TN_MODE == TN_MODE_RELEASE && !tn_shared_slab_holds(p->memory, slots[i]))
+			tn_panic("pool", p->name, "flush: %p is not an object of this pool", slots[i]);
+		if (p->size_of == NULL)
+			continue;
+		tn_permit(slots[i], p->size);
+		size_t beside = p->size_of(slots[i], p->hot.ctx);
+		tn_forbid(slots[i], p->size);
+		weight = beside < PTRDIFF_MAX - weight ? weight + beside : PTRDIFF_MAX;
+	}
+	return weight;
+}
+
+static magazine *add_pool_magazine(cache *c) {
+	magazine *m = tn_pages_acquire(TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
+	tn_add(&pool_of(c)->magazine_count, m != NULL, TN_RELAXED);
+	return m;
+}
+
+static void drop_pool_magazine(cache *c, magazine *m) {
+	tn_pages_release(m, TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
+	tn_add(&pool_of(c)->magazine_count, (size_t)-1, TN_RELAXED);
+}
+
+/* One thread ends a window; after a long silence two of them are over. */
+static size_t window_of_pool(cache *c) {
+	pool *p = pool_of(c);
+	/* In this order: `began` may be later than a clock that was read before it. */
+	uint64_t began = tn_get(&p->window_began, TN_ACQUIRE);
+	uint64_t now = tn_os_milliseconds();
+	if (p->decay_ms == TN_NONE || now - began < p->decay_ms)
+		return SIZE_MAX;
+	uint64_t next = now - began < 2 * p->decay_ms ? now : now - p->decay_ms;
+	return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;
+}
+
+static bool has_no_lock(cache *c) {
+	return (void)c, true;
+}
+
+static void need_no_unlock(cache *c) {
+	(void)c;
+}
+
+static const cache_owner pool_owner = {
+	.find = build_object,
+	.take_back = drop_objects,
+	.weigh = weigh_objects,
+	.add_magazine = add_pool_magazine,
+	.drop_magazine = drop_pool_magazine,
+	.window = window_of_pool,
+	.try_lock = has_no_lock,
+	.unlock = need_no_unlock,
+};
+
+/* ---- get and put ---- */
+
+void *tn_pool_get_slow(tn_pool *hot) {
+	pool *p = live_pool(hot, "get");
+	void *object = tn_cache_take(&p->cache, &tn_near_pool);
+	if (object != NULL)
+		tn_shared_slab_turn(p->memory, object, SLOT_IDLE, SLOT_LIVE, "get", TN_CALLER);
+	return object;
+}
+
+void tn_pool_put_slow(tn_pool *hot, void *object) {
+	pool *p = live_pool(hot, "put");
+	if (object == NULL)
+		return;
+	tn_shared_slab_turn(p->memory, object, SLOT_LIVE, SLOT_IDLE, "put", TN_CALLER);
+	if (p->hot.reset != NULL) {
+		tn_permit(object, p->size);
+		p->hot.reset(object, p->hot.ctx);
+		tn_forbid(object, p->size);
+	}
+	tn_cache_give(&p->cache, &tn_near_pool, object);
+}
+
+void tn_pool_put_full(tn_pool *hot, void *object) {
+	tn_cache_give(&live_pool(hot, "put")->cache, &tn_near_pool, object);
+}
+
+/* ---- flush, trim and looking ---- */
+
+void tn_pool_flush(tn_pool *hot) {
+	tn_cache_flush(&live_pool(hot, "flush")->cache);
+}
+
+/* What the pool has beside the memory of its objects. */
+static void add_own(const pool *p, tn_stats *stats) {
+	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
+	stats->committed_bytes += own;
+	stats->reserved_bytes += own;
+}
+
+static void read_memory(const pool *p, tn_stats *stats) {
+	tn_shared_slab_stats(p->memory, stats);
+	add_own(p, stats);
+}
+
+/* Every live slot of the memory is an object, and of these some are idle. */
+static void set_idle(const pool *p, tn_stats *stats, idle_slots idle) {
+	size_t beside = idle.weight > idle.in_depot * p->size ? idle.weight - idle.in_depot * p->size : 0;
+	stats->slot_count = stats->live_count;
+	stats->live_count = stats->slot_count > idle.count ? stats->slot_count - idle.count : 0;
+	stats->live_bytes = stats->live_count * p->size;
+	stats->cached_bytes = idle.count * p->size + beside;
+	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
+}
+
+size_t tn_pool_trim(tn_pool *hot) {
+	pool *p = live_pool(hot, "trim");
+	tn_stats before, after;
+	read_memory(p, &before);
+	tn_cache_drain(&p->cache);
+	tn_shared_slab_trim(p->memory);
+	tn_set(&p->window_began, tn_os_milliseconds(), TN_RELAXED);
+	read_memory(p, &after);
+	/* Others may have taken more meanwhile. */
+	return before.committed_bytes > after.committed_bytes
+			   ? before.committed_bytes - after.committed_bytes
+			   : 0;
+}
+
+void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
+	const pool *p = live_pool(hot, "stats");
+	read_memory(p, stats);
+	set_idle(p, stats, tn_cache_idle((cache *)(uintptr_t)&p->cache));
+	memcpy(stats->name, p->name, sizeof stats->name);
+}
+
+/* ---- create and destroy ---- */
+
+static size_t bound_of(size_t asked, size_t otherwise) {
+	return asked == 0 ? otherwise : asked == TN_NONE ? 0 : asked;
+}
+
+static void choose_bounds(pool *p, const tn_pool_options *o) {
+	depot *d = &p->cache.depot;
+	d->most_slots = bound_of(o->max_idle_objects, SIZE_MAX);
+	d->most_weight = bound_of(o->max_idle_bytes, POOL_IDLE_BYTES);
+	size_t by_bytes = d->most_weight / p->size;
+	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
+	size_t most = bound / TN_SHARES_OF_BOUND;
+	most = most > MOST_POOL_CAPACITY ? MOST_POOL_CAPACITY : most == 0 && bound > 0 ? 1 : most;
+	p->cache.most_capacity = (uint32_t)most;
+	/* Objects that must be weighed are, before there are many. */
+	size_t least = p->size_of == NULL ? LEAST_POOL_CAPACITY : 1;
+	p->cache.least_capacity = (uint32_t)(most < least ? most : least);
+}
+
+static void look_at_pool(const void *object, tn_position from, tn_listed *listed) {
+	const pool *p = object;
+	tn_shared_slab_look(p->memory, from, listed);
+	add_own(p, &listed->stats);
+	set_idle(p, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&p->cache));
+}
+
+static const tn_node_kind pool_kind = {
+	.kind = TN_KIND_POOL,
+	.figures = TN_FIGURES_ALL,
+	.look = look_at_pool,
+};
+
+tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options) {
+	static const tn_pool_options defaults;
+	const tn_pool_options *o = options == NULL ? &defaults : options;
+	tn_shared_slab_options memory = {.name = o->name};
+	pool draft = {.hot = {.reset = o->reset, .ctx = o->ctx},
+		.cache = {.owner = &pool_owner, .kind = "pool"},
+		.state = TN_ALIVE,
+		.memory = tn_shared_slab_make("pool", size, align, &memory),
+		.init = o->init,
+		.fini = o->fini,
+		.size_of = o->size_of,
+		.decay_ms = o->decay_ms == 0 ? POOL_DECAY_MS : o->decay_ms,
+		.window_began = tn_os_milliseconds(),
+		.own_bytes = tn_round_up(sizeof(pool), TN_OS_PAGE)};
+	if (draft.memory == NULL)
+		return NULL;
+	draft.size = tn_shared_slab_slot_size(draft.memory);
+	choose_bounds(&draft, o);
+	pool *p = tn_pages_acquire(draft.own_bytes, TN_OS_PAGE);
+	if (p == NULL) {
+		tn_shared_slab_destroy(draft.memory);
+		return errno = ENOMEM, NULL;
+	}
+	*p = draft;
+	tn_copy_name(p->name, o->name, "pool");
+	p->cache.name = p->name;
+	tn_cache_init(&p->cache);
+	p->hot.key = p->cache.key;
+	if (tn_shared_slab_list(p->memory, &pool_kind, p, o->name))
+		return &p->hot;
+	tn_pool_destroy(&p->hot);
+	return errno = ENOMEM, NULL;
+}
+
+static void take_object_apart(void *object, void *ctx) {
+	const pool *p = ctx;
+	tn_permit(object, p->size);
+	if (p->fini != NULL)
+		p->fini(object, p->hot.ctx);
+}
+
+static void take_idle_apart(void *const *slots, size_t count, void *ctx) {
+	for (size_t i = 0; i < count; i++)
+		take_object_apart(slots[i], ctx);
+}
+
+/* In the child of a fork, what threads that are no more had may be half built or half taken apart: only
+ * what is idle is whole for sure. */
+void tn_pool_destroy(tn_pool *hot) {
+	if (hot == NULL)
+		return;
+	pool *p = live_pool(hot, "destroy");
+	tn_shared_slab_unlist(p->memory);
+	if (p->cache.orphaned)
+		tn_cache_flush(&p->cache);
+	tn_cache_close(&p->cache);
+	if (p->cache.orphaned)
+		tn_cache_each(&p->cache, take_idle_apart, p);
+	else
+		tn_shared_slab_each(p->memory, take_object_apart, p);
+	tn_cache_deinit(&p->cache);
+	tn_shared_slab_destroy(p->memory);
+	p->state = TN_DEAD;
+	p->hot.key = DEAD_KEY;
+	tn_pages_release(p, p->own_bytes, TN_OS_PAGE);
+}

@@ -1,0 +1,39 @@
+/* What the pool asks of a shared slab, beside its API: memory for one object at a time, past the
+ * magazines, and in hardened and debug what each object is doing. */
+#ifndef TENURE_SHARED_H
+#define TENURE_SHARED_H
+
+#include <tenure/shared_slab.h>
+
+#include "../listing/listing.h"
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_LIVE,
+	SLOT_IDLE, /* in a pool */
+};
+
+/* As tn_shared_slab_create; panics name `kind`. */
+tn_shared_slab *tn_shared_slab_make(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *options);
+
+/* Lists the slab, by what it is for; its publishing is the slab's. The second ends that, and is called
+ * before anything else ends. fails: ENOMEM */
+bool tn_shared_slab_list(tn_shared_slab *s, const tn_node_kind *kind, void *object, const char *name);
+void tn_shared_slab_unlist(tn_shared_slab *s);
+/* As tn_node_kind's look, for slots outside the chunks. */
+void tn_shared_slab_look(const tn_shared_slab *s, tn_position from, tn_listed *listed);
+
+/* One slot, for whoever is called from `site`, and back. */
+void *tn_shared_slab_take(tn_shared_slab *s, const void *site);
+void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site);
+
+/* Whether p points into one of the slab's chunks, for a p that is live if it does. */
+bool tn_shared_slab_holds(const tn_shared_slab *s, const void *p);
+
+/* Hardened and debug: a slot goes from one state to another; panics when p is no slot or in another
+ * state. `site` is remembered for the next panic. */
+void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
+	const char *operation, const void *site);
+
+#endif

@@ -1,0 +1,64 @@
+/* Arithmetic of chunks that are cut into slots of one size, and of their bits: one bit for every grain
+ * of a chunk, so that finding a slot's takes no division. */
+#ifndef TENURE_LAYOUT_H
+#define TENURE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenure/base.h>
+
+#include "../base/os.h"
+
+enum { WORD_BITS = 64 };
+#define WORD sizeof(void *)
+#define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
+#define SLAB_CHUNK_BYTES ((size_t)64 << 10)
+
+static inline size_t power_of_two(size_t at_least) {
+	size_t power = 1;
+	while (power < at_least)
+		power *= 2;
+	return power;
+}
+
+/* The grain is the largest power of two that divides the stride. */
+static inline unsigned grain_bits_of(size_t stride) {
+	unsigned bits = 0;
+	while ((stride >> bits & 1) == 0)
+		bits++;
+	return bits;
+}
+
+/* Words of bits for `count` slots. */
+static inline size_t bit_words(size_t stride, unsigned grain_bits, size_t count) {
+	return (count * stride >> grain_bits) / WORD_BITS + 1;
+}
+
+static inline bool test_bit(const uint64_t *bits, size_t number) {
+	return (bits[number / WORD_BITS] >> (number % WORD_BITS) & 1) != 0;
+}
+
+static inline void toggle_bit(uint64_t *bits, size_t number) {
+	bits[number / WORD_BITS] ^= (uint64_t)1 << (number % WORD_BITS);
+}
+
+/* As asked for, or the default, less where the limit would leave much of a chunk unused. 0: none. */
+static inline size_t slab_chunk_bytes(size_t asked, size_t limit) {
+	if (asked != 0)
+		return power_of_two((asked + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1));
+	size_t bytes = SLAB_CHUNK_BYTES;
+	while (limit != 0 && bytes > TN_OS_PAGE && bytes > limit / 8)
+		bytes /= 2;
+	return bytes;
+}
+
+/* What is refused of a size, an alignment, a chunk size and a source, whatever the kind of slab. */
+static inline bool slots_valid(size_t size, size_t align, size_t chunk_bytes, const tn_source *source) {
+	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
+	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && chunk_bytes <= CHUNK_BYTES_MAX / 2;
+	return aligned && sized && (source == NULL || (source->acquire != NULL && source->release != NULL));
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* The slab for those who wrap one: calls for another caller's site, panics under another kind. */
+#ifndef TENURE_WRAPPED_SLAB_H
+#define TENURE_WRAPPED_SLAB_H
+
+#include <tenure/slab.h>
+
+#include "../listing/listing.h"
+
+/* As tn_slab_create; panics name `kind`. */
+tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *options);
+
+/* Lists it as part of what wraps it, for as long as it is there; fails: ENOMEM. And a look at it. */
+bool tn_slab_list(
+	tn_slab *s, tn_node *parent, const tn_node_kind *kind, void *object, const char *name);
+void tn_slab_unlist(tn_slab *s);
+void tn_slab_look(const tn_slab *s, tn_position from, tn_listed *listed);
+
+/* As alloc and free, checked in every mode but release, for whoever is called from `site`. */
+void *tn_slab_alloc_for(tn_slab *s, const void *site);
+void tn_slab_free_for(tn_slab *s, void *p, const void *site);
+
+/* A site that is NULL leaves the one that is known.
+ *
+ * Debug: nobody may use the live slot p while it is idle; panics when it is in that state already. */
+void tn_slab_set_idle(tn_slab *s, void *p, bool idle, const char *operation, const void *site);
+
+#endif
