@@ -352,8 +352,8 @@ public:
 	static constexpr bool frees_each = false;
 
 	glibc_obstack() {
-		obstack_specify_allocation(&obstack_, chunk_bytes, align, obstack_chunk_alloc,
-			obstack_chunk_free);
+		obstack_specify_allocation(
+			&obstack_, chunk_bytes, align, obstack_chunk_alloc, obstack_chunk_free);
 		start_ = obstack_alloc(&obstack_, 0);
 	}
 	~glibc_obstack() {

@@ -62,13 +62,13 @@ static const malloc_calls &glibc_calls() {
 	return calls;
 }
 
-static const heap heaps[] = {{"glibc", glibc_calls}, {"mimalloc", mimalloc_calls},
-	{"jemalloc", jemalloc_calls}};
+static const heap heaps[] = {
+	{"glibc", glibc_calls}, {"mimalloc", mimalloc_calls}, {"jemalloc", jemalloc_calls}};
 
 static std::string mimalloc_version() {
 	int version = mimalloc_library().find<int()>("mi_version")();
 	return std::to_string(version / 100) + "." + std::to_string(version / 10 % 10) + "." +
-		std::to_string(version % 10);
+	       std::to_string(version % 10);
 }
 
 static std::string jemalloc_version() {
@@ -82,8 +82,8 @@ static std::string jemalloc_version() {
 
 std::string allocator_versions() {
 	return std::string("glibc ") + gnu_get_libc_version() + ", mimalloc " + mimalloc_version() +
-		", jemalloc " + jemalloc_version() + ", Tenure " + std::to_string(TN_VERSION_MAJOR) + "." +
-		std::to_string(TN_VERSION_MINOR) + "." + std::to_string(TN_VERSION_PATCH);
+	       ", jemalloc " + jemalloc_version() + ", Tenure " + std::to_string(TN_VERSION_MAJOR) + "." +
+	       std::to_string(TN_VERSION_MINOR) + "." + std::to_string(TN_VERSION_PATCH);
 }
 
 /* ---- one parse ---- */
@@ -302,8 +302,8 @@ static const heap &heap_of(const std::string &subject) {
 	return heaps[0];
 }
 
-static std::unique_ptr<reader> make_reader(const document &d, const parse_figures &expected,
-	const std::string &subject) {
+static std::unique_ptr<reader> make_reader(
+	const document &d, const parse_figures &expected, const std::string &subject) {
 	if (subject == "tenure-arena")
 		return std::make_unique<arena_reader>(d);
 	if (subject == "floor")
@@ -316,10 +316,10 @@ static std::vector<subject> subjects(const document &d, const parse_figures &exp
 	std::vector<subject> all;
 	for (const char *name : {"glibc", "mimalloc", "jemalloc", "tenure-arena", "floor"})
 		all.push_back({name, [=, &d] {
-			auto it = make_reader(d, expected, name);
-			it->verify(expected, name);
-			return it;
-		}});
+						   auto it = make_reader(d, expected, name);
+						   it->verify(expected, name);
+						   return it;
+					   }});
 	return all;
 }
 
@@ -343,10 +343,10 @@ static footprint measure_footprint(reader &it, size_t documents) {
 	return {peak_resident_bytes(), faults};
 }
 
-footprint cjson_footprint(const document &d, const parse_figures &expected, const std::string &subject,
-	bool aged) {
-	void *page = mmap(nullptr, sizeof(footprint), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		-1, 0);
+footprint cjson_footprint(
+	const document &d, const parse_figures &expected, const std::string &subject, bool aged) {
+	void *page =
+		mmap(nullptr, sizeof(footprint), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		throw std::bad_alloc();
 	auto *answer = new (page) footprint;

@@ -39,8 +39,8 @@ struct footprint {
 	size_t peak_rss_bytes = 0;
 	uint64_t first_faults = 0; /* page faults of the first document */
 };
-footprint cjson_footprint(const document &d, const parse_figures &expected, const std::string &subject,
-	bool aged);
+footprint cjson_footprint(
+	const document &d, const parse_figures &expected, const std::string &subject, bool aged);
 
 /* Name and version of the allocators that are compared. */
 std::string allocator_versions();

@@ -40,8 +40,8 @@ struct container_input {
 
 inline const container_input input;
 
-template <class M> using text_in =
-	std::basic_string<char, std::char_traits<char>, typename M::template allocator<char>>;
+template <class M>
+using text_in = std::basic_string<char, std::char_traits<char>, typename M::template allocator<char>>;
 
 /* Somebody may look at it, and change it. */
 template <class C> void show(C &container) {

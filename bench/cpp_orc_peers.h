@@ -143,8 +143,9 @@ private:
 };
 
 /* Boost's pool for one type, without a lock. */
-template <class T> using boost_pool_of = boost::singleton_pool<T, sizeof(T),
-	boost::default_user_allocator_malloc_free, boost::details::pool::null_mutex>;
+template <class T>
+using boost_pool_of = boost::singleton_pool<T, sizeof(T), boost::default_user_allocator_malloc_free,
+	boost::details::pool::null_mutex>;
 
 template <class T> class from_boost : public plain_source {
 public:

@@ -19,8 +19,8 @@ public:
 };
 
 template <class T> class from_slab : public tenure::slab_allocated<T>, public plain_source {};
-template <class T> class from_shared_slab
-	: public tenure::shared_slab_allocated<T>, public plain_source {};
+template <class T>
+class from_shared_slab : public tenure::shared_slab_allocated<T>, public plain_source {};
 
 }
 #endif

@@ -101,13 +101,13 @@ private:
 	std::array<size_t, 64> sizes_;
 };
 
-template <template <class> class C, class Memory> subject make_subject(const char *name,
-	unsigned threads) {
+template <template <class> class C, class Memory>
+subject make_subject(const char *name, unsigned threads) {
 	return {name, [threads] { return std::make_unique<C<Memory>>(crew_of(threads)); }};
 }
 
-template <template <class> class C> workload make_workload(const char *name, size_t ops,
-	unsigned threads) {
+template <template <class> class C>
+workload make_workload(const char *name, size_t ops, unsigned threads) {
 	workload w;
 	w.name = name;
 	w.threads = threads;

@@ -50,9 +50,9 @@ public:
 			play(0);
 		else
 			play_all();
-		return what == measure::process ? ticks_of(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - from)
-			: what == measure::members ? ticks_of(sum())
-			: span();
+		return what == measure::process   ? ticks_of(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - from)
+		       : what == measure::members ? ticks_of(sum())
+		                                  : span();
 	}
 
 	unsigned size() const override {

@@ -53,7 +53,7 @@ static std::string error_text(const bench::document &d, size_t at) {
 	size_t start = text.rfind('\n', at == 0 ? 0 : at - 1);
 	size_t column = at == 0 ? 1 : start == std::string::npos ? at + 1 : at - start;
 	std::string where = "byte " + std::to_string(at) + " (line " + std::to_string(line) + ", column " +
-		std::to_string(column) + ")";
+	                    std::to_string(column) + ")";
 	if (at >= text.size())
 		return "not a complete JSON document: it ends at " + where;
 	return "not a JSON document that libcjson accepts: it stops at " + where;
@@ -71,8 +71,9 @@ static int load(const std::string &path, input &in) {
 	if (errno != 0)
 		return refuse(exit_usage, path, std::strerror(errno));
 	if (in.document.text.size() > largest_document)
-		return refuse(exit_usage, path, "has more than " + std::to_string(largest_document) +
-			" bytes, the most that the demo takes, to end within a minute");
+		return refuse(exit_usage, path,
+			"has more than " + std::to_string(largest_document) +
+				" bytes, the most that the demo takes, to end within a minute");
 	if (in.document.text.empty())
 		return refuse(exit_damaged, path, "is empty: byte 0 should begin a JSON document");
 	in.figures = bench::inspect(in.document);
@@ -294,12 +295,14 @@ static void print_conclusion(const std::vector<workload_rows> &all) {
 	floor.add(aged.above_floor.most);
 	std::string losses = losses_of(all);
 	std::printf("\n");
-	print_wrapped("Conclusion: " + std::string(advice(fresh, aged)) + ": an arena for each saves " +
+	print_wrapped(
+		"Conclusion: " + std::string(advice(fresh, aged)) + ": an arena for each saves " +
 		fresh.of_glibc.text() + " of glibc's time on a fresh heap and " + aged.of_glibc.text() +
 		" on an aged one, but the better of mimalloc and jemalloc, which is had by preloading it and "
-		"changes nothing in the program, already saves " + fresh.preload_of_glibc.text() + " and " +
-		aged.preload_of_glibc.text() + ", and over that one the arena saves " + over_preload(fresh) +
-		" and " + over_preload(aged) + ". The arena takes " + floor.text() + " more than the floor. " +
+		"changes nothing in the program, already saves " +
+		fresh.preload_of_glibc.text() + " and " + aged.preload_of_glibc.text() +
+		", and over that one the arena saves " + over_preload(fresh) + " and " + over_preload(aged) +
+		". The arena takes " + floor.text() + " more than the floor. " +
 		"It loses: " + (losses.empty() ? "nowhere in this run" : losses) + ".");
 }
 
@@ -367,7 +370,7 @@ int main(int argc, char **argv) {
 	try {
 		bench::pin();
 		return run(argc == 2 ? std::vector<std::string>{argv[1]}
-		                     : std::vector<std::string>{bench::small_document, bench::large_document});
+							 : std::vector<std::string>{bench::small_document, bench::large_document});
 	} catch (const std::exception &e) {
 		std::fprintf(stderr, "tenure-demo: %s\n", e.what());
 		return 1;

@@ -87,13 +87,13 @@ static size_t sample(player &p, const workload &w) {
 		uint64_t took = p.it->run(p.repeats);
 		double ns = static_cast<double>(took) * ns_per_tick();
 		bool repeatable = spoilt < attempts && ns < longest_repeated_ns;
-		bool interrupted = w.all_cpus ? p.it->interrupted()
-			: read_process().involuntary_switches != switches;
+		bool interrupted =
+			w.all_cpus ? p.it->interrupted() : read_process().involuntary_switches != switches;
 		if (repeatable && interrupted)
 			continue;
 		p.it->accept();
-		p.ns_per_op.push_back(static_cast<double>(took) * ns_per_tick() /
-			(static_cast<double>(p.repeats) * w.ops));
+		p.ns_per_op.push_back(
+			static_cast<double>(took) * ns_per_tick() / (static_cast<double>(p.repeats) * w.ops));
 		return spoilt;
 	}
 }
@@ -140,8 +140,8 @@ static std::vector<row> summarise(const workload &w, std::vector<player> &player
 
 static void send_rows(FILE *out, const std::vector<row> &rows) {
 	for (const row &r : rows) {
-		std::fprintf(out, "row %s %s %u %.17g\n", r.workload.c_str(), r.subject.c_str(), r.threads,
-			r.ns_per_op);
+		std::fprintf(
+			out, "row %s %s %u %.17g\n", r.workload.c_str(), r.subject.c_str(), r.threads, r.ns_per_op);
 		for (const auto &[name, value] : r.fields)
 			std::fprintf(out, "field %s %.17g\n", name.c_str(), value);
 		for (const auto &[peer, q] : r.ratio)
@@ -213,8 +213,8 @@ static std::vector<double> measure_memory(const workload &w) {
 	return growth;
 }
 
-static void describe_memory(const workload &w, const std::vector<double> &growth,
-	std::vector<row> &rows) {
+static void describe_memory(
+	const workload &w, const std::vector<double> &growth, std::vector<row> &rows) {
 	for (size_t i = 0; i < rows.size(); i++)
 		if (growth[i] > 0) {
 			rows[i].fields["peak_rss_bytes"] = growth[i];
@@ -229,9 +229,9 @@ static std::vector<row> play(const workload &w, size_t rounds) {
 	std::vector<player> players;
 	for (const subject &s : w.subjects) {
 		players.push_back({s.name, s.make(), 1, {}});
-		players.back().repeats = w.total_repeats != 0
-			? (w.total_repeats + rounds - 1) / rounds
-			: std::max(w.least_repeats, calibrate(*players.back().it, w.round_ns));
+		players.back().repeats =
+			w.total_repeats != 0 ? (w.total_repeats + rounds - 1) / rounds
+								 : std::max(w.least_repeats, calibrate(*players.back().it, w.round_ns));
 	}
 	for (size_t round = 0; round < warm_up_rounds; round++)
 		for (player &p : players)
@@ -286,8 +286,8 @@ static std::vector<row> play_alone(const workload &w, size_t rounds) {
 	std::vector<row> rows = summarise(w, players);
 	for (size_t i = 0; i < n; i++)
 		describe_alone(told[i], rows[i]);
-	std::fprintf(stderr, "%-24s %zu subjects, %zu rounds, a process for every run\n", w.name.c_str(), n,
-		rounds);
+	std::fprintf(
+		stderr, "%-24s %zu subjects, %zu rounds, a process for every run\n", w.name.c_str(), n, rounds);
 	return rows;
 }
 

@@ -69,20 +69,20 @@ struct subject {
 
 struct workload {
 	std::string name;
-	double ops = 1;            /* operations in one repeat: what ns_per_op is divided by */
+	double ops = 1; /* operations in one repeat: what ns_per_op is divided by */
 	std::vector<subject> subjects;
-	size_t rounds = 0;         /* at most; 0: as many as were asked for */
-	double round_ns = 2e6;     /* how long one run takes */
-	size_t total_repeats = 0;  /* in all rounds together; 0: so many that a run takes round_ns */
-	size_t least_repeats = 1;  /* in one round */
-	size_t unmeasured = 0;     /* repeats before every round that do not count: for work whose memory
+	size_t rounds = 0;           /* at most; 0: as many as were asked for */
+	double round_ns = 2e6;       /* how long one run takes */
+	size_t total_repeats = 0;    /* in all rounds together; 0: so many that a run takes round_ns */
+	size_t least_repeats = 1;    /* in one round */
+	size_t unmeasured = 0;       /* repeats before every round that do not count: for work whose memory
 	                              the other subjects push out of the caches */
-	double objects = 0;        /* most objects live at once: asks for peak_rss_bytes and
+	double objects = 0;          /* most objects live at once: asks for peak_rss_bytes and
 	                              bytes_per_object */
 	std::function<void()> setup; /* runs before any subject is made: ages the heap, loads input */
 	unsigned threads = 1;
-	bool all_cpus = false;     /* its threads choose their CPUs themselves */
-	bool alone = false;        /* every run is one repeat in a process of its own: for what is measured
+	bool all_cpus = false; /* its threads choose their CPUs themselves */
+	bool alone = false;    /* every run is one repeat in a process of its own: for what is measured
 	                              in memory */
 };
 

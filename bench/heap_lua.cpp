@@ -97,8 +97,7 @@ private:
 };
 
 std::vector<workload> workloads() {
-	return {heap_workload<lua_client>("lua-fresh", false),
-		heap_workload<lua_client>("lua-aged", true)};
+	return {heap_workload<lua_client>("lua-fresh", false), heap_workload<lua_client>("lua-aged", true)};
 }
 
 const registration lua("heap", workloads);

@@ -13,24 +13,26 @@ constexpr unsigned customer_count = 50, purchase_count = 400, question_count = 2
 
 /* What a program sends that builds its statements as it goes: each is parsed. */
 std::vector<std::string> make_statements() {
-	std::vector<std::string> all{"create table customer (id integer primary key, name text, town text);"
+	std::vector<std::string> all{
+		"create table customer (id integer primary key, name text, town text);"
 		"create table purchase (id integer primary key, customer integer, amount integer, note text);"
 		"create index purchase_customer on purchase (customer); begin"};
 	for (unsigned i = 0; i < customer_count; i++) {
 		std::string n = std::to_string(i);
 		all.push_back("insert into customer values (" + n + ", 'customer " + n + "', 'town " +
-			std::to_string(i % 7) + "')");
+					  std::to_string(i % 7) + "')");
 	}
 	for (unsigned i = 0; i < purchase_count; i++) {
 		std::string customer = std::to_string(i * 17 % customer_count);
 		all.push_back("insert into purchase (customer, amount, note) values (" + customer + ", " +
-			std::to_string(i * 37 % 1000) + ", '" + std::string(10 + i % 90, 'x') + "')");
+					  std::to_string(i * 37 % 1000) + ", '" + std::string(10 + i % 90, 'x') + "')");
 	}
 	all.push_back("commit");
 	for (unsigned i = 0; i < question_count; i++)
 		all.push_back("select c.name || ', ' || c.town, p.amount, p.note from customer c "
-			"join purchase p on p.customer = c.id where c.id = " + std::to_string(i % customer_count) +
-			" and p.amount > " + std::to_string(i) + " order by p.amount desc, p.id limit 10");
+					  "join purchase p on p.customer = c.id where c.id = " +
+					  std::to_string(i % customer_count) + " and p.amount > " + std::to_string(i) +
+					  " order by p.amount desc, p.id limit 10");
 	return all;
 }
 

@@ -198,9 +198,8 @@ std::vector<subject> heap_subjects(const make_client &make) {
 	};
 	std::vector<subject> subjects;
 	for (const auto &[name, hooks] : all)
-		subjects.push_back({name, [make, from = hooks, called = std::string(name)] {
-			return make(from(), called);
-		}});
+		subjects.push_back(
+			{name, [make, from = hooks, called = std::string(name)] { return make(from(), called); }});
 	return subjects;
 }
 

@@ -41,8 +41,8 @@ const loaded_library &mimalloc_library() {
 const malloc_calls &mimalloc_calls() {
 	const loaded_library &l = mimalloc_library();
 	static void (*const collect)(bool) = l.find<void(bool)>("mi_collect");
-	static const malloc_calls calls{l.find<void *(size_t)>("mi_malloc"),
-		l.find<void(void *)>("mi_free"), [] { collect(true); }};
+	static const malloc_calls calls{
+		l.find<void *(size_t)>("mi_malloc"), l.find<void(void *)>("mi_free"), [] { collect(true); }};
 	return calls;
 }
 
@@ -55,8 +55,10 @@ const malloc_calls &jemalloc_calls() {
 	const loaded_library &l = jemalloc_library();
 	using control = int(const char *, void *, size_t *, void *, size_t);
 	static control *const mallctl = l.find<control>("mallctl");
-	static const malloc_calls calls{l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free"),
-		[] { mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); /* 4096: all of them */ }};
+	static const malloc_calls calls{
+		l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free"), [] {
+			mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); /* 4096: all of them */
+		}};
 	return calls;
 }
 
@@ -70,8 +72,10 @@ const malloc_calls &tcmalloc_calls() {
 const malloc_calls &tbb_calls() {
 	static const loaded_library l("libtbbmalloc.so.2", "libtbbmalloc2");
 	static int (*const command)(int, void *) = l.find<int(int, void *)>("scalable_allocation_command");
-	static const malloc_calls calls{l.find<void *(size_t)>("scalable_malloc"),
-		l.find<void(void *)>("scalable_free"), [] { command(0, nullptr); /* clean all buffers */ }};
+	static const malloc_calls calls{
+		l.find<void *(size_t)>("scalable_malloc"), l.find<void(void *)>("scalable_free"), [] {
+			command(0, nullptr); /* clean all buffers */
+		}};
 	return calls;
 }
 

@@ -6,11 +6,10 @@
 #include "harness.h"
 
 static int usage() {
-	std::fprintf(stderr,
-		"usage: tenure-bench FAMILY [--rounds N] [--out FILE] [--only PART]\n"
-		"       tenure-bench --list FAMILY\n"
-		"       tenure-bench --count WORKLOAD SUBJECT REPEATS\n"
-		"FAMILY is one of:");
+	std::fprintf(stderr, "usage: tenure-bench FAMILY [--rounds N] [--out FILE] [--only PART]\n"
+						 "       tenure-bench --list FAMILY\n"
+						 "       tenure-bench --count WORKLOAD SUBJECT REPEATS\n"
+						 "FAMILY is one of:");
 	for (const std::string &name : bench::family_names())
 		std::fprintf(stderr, " %s", name.c_str());
 	std::fprintf(stderr,
@@ -39,8 +38,8 @@ static int list(const std::string &family) {
 }
 
 /* The function that callgrind is told to collect in. */
-extern "C" __attribute__((noinline)) uint64_t tenure_bench_counted(bench::contestant *it,
-	size_t repeats) {
+extern "C" __attribute__((noinline)) uint64_t tenure_bench_counted(
+	bench::contestant *it, size_t repeats) {
 	return it->run(repeats);
 }
 

@@ -101,7 +101,7 @@ void require_plain_malloc() {
 		if (found && std::strstr(info.dli_fname, "libc.so") != nullptr)
 			continue;
 		std::fprintf(stderr, "tenure-bench: %s comes from %s, not from the C library\n", name,
-			 found ? info.dli_fname : "nowhere");
+			found ? info.dli_fname : "nowhere");
 		std::exit(2);
 	}
 }

@@ -88,7 +88,7 @@ static std::string losses(const row &r) {
 
 static void print_losses(const std::vector<row> &rows) {
 	std::printf("\nwhere Tenure is slower, and how many times (the whole interval above 1, by more\n"
-		"than 2 %%):\n");
+				"than 2 %%):\n");
 	bool any = false;
 	for (const row &r : rows) {
 		std::string text = is_ours(r.subject) ? losses(r) : "";

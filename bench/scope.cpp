@@ -110,13 +110,15 @@ std::vector<workload> workloads() {
 	empty_on_all.push_back(make_subject<empty_lifetimes<apr_scope<false>>>("apr-unlocked"));
 	return {
 		make_workload("scope-create-destroy", empty_on_all),
-		make_workload("scope-create-destroy-shared", {
-			make_subject<empty_lifetimes<tenure_scope<root_kind::shared>>>("tenure-scope"),
-			make_subject<empty_lifetimes<apr_scope<true>>>("apr"),
-		}),
-		make_workload("scope-create-destroy-limited", {
-			make_subject<empty_lifetimes<tenure_scope<root_kind::limited>>>("tenure-scope"),
-		}),
+		make_workload("scope-create-destroy-shared",
+			{
+				make_subject<empty_lifetimes<tenure_scope<root_kind::shared>>>("tenure-scope"),
+				make_subject<empty_lifetimes<apr_scope<true>>>("apr"),
+			}),
+		make_workload("scope-create-destroy-limited",
+			{
+				make_subject<empty_lifetimes<tenure_scope<root_kind::limited>>>("tenure-scope"),
+			}),
 		make_workload("scope-request", requests_on_all()),
 	};
 }

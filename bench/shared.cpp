@@ -26,9 +26,9 @@ workload make_workload(const char *name, setting s, double ops, std::vector<subj
 /* tenure-shared is the static library in the driver itself; here are the other ways to be linked. */
 void add_linkages(std::vector<subject> &to, setting s) {
 	to.push_back({"tenure-shared-linked", [s] {
-		return std::unique_ptr<contestant>(
-			tenure_bench_shared_linked(crew_of(s.threads), shared_shape::pair, s.count));
-	}});
+					  return std::unique_ptr<contestant>(
+						  tenure_bench_shared_linked(crew_of(s.threads), shared_shape::pair, s.count));
+				  }});
 	to.push_back(module_subject("tenure-shared-dlopen", "libtenure-bench-dlopen.so",
 		"tenure_bench_shared_dlopen", shared_shape::pair, s));
 }
@@ -69,13 +69,14 @@ template <class A> subject local_subject(const char *name) {
 }
 
 workload local_pairs() {
-	return make_workload("shared-pair-32-local", {1, 1}, 1, {
-		local_subject<tenure_local>("tenure-shared"),
-		local_subject<tenure_slab>("tenure-slab"),
-		local_subject<floor_slab>("floor"),
-		local_subject<glibc_malloc>("glibc"),
-		local_subject<loaded_malloc<mimalloc_calls>>("mimalloc"),
-	});
+	return make_workload("shared-pair-32-local", {1, 1}, 1,
+		{
+			local_subject<tenure_local>("tenure-shared"),
+			local_subject<tenure_slab>("tenure-slab"),
+			local_subject<floor_slab>("floor"),
+			local_subject<glibc_malloc>("glibc"),
+			local_subject<loaded_malloc<mimalloc_calls>>("mimalloc"),
+		});
 }
 
 /* How often an object of 8 bytes is written. */
@@ -92,10 +93,10 @@ std::vector<workload> workloads() {
 		all.push_back(batches_of("shared-batch-256", 256, threads));
 		all.push_back(batches_of("shared-batch-4096", 4096, threads));
 	}
-	all.push_back(make_workload("false-sharing-8", two, 1,
-		everybody_and_floor<shared_writes, floor_shared, 8>(two)));
-	all.push_back(make_workload("false-sharing-8-passed", two, 1,
-		everybody<shared_writes_passed, 8>(two)));
+	all.push_back(make_workload(
+		"false-sharing-8", two, 1, everybody_and_floor<shared_writes, floor_shared, 8>(two)));
+	all.push_back(
+		make_workload("false-sharing-8-passed", two, 1, everybody<shared_writes_passed, 8>(two)));
 	return all;
 }
 

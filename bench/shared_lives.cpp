@@ -36,7 +36,8 @@ std::vector<workload> workloads() {
 		larson_of(4),
 		alone(make_workload("thread-churn", churning, 10000, mallocs<churn, lives_size>(churning)), 3),
 		alone(make_workload("burst-1g", bursting, static_cast<double>(2 * bursting.count),
-			mallocs<burst, lives_size>(bursting)), 1),
+				  mallocs<burst, lives_size>(bursting)),
+			1),
 	};
 }
 

@@ -3,8 +3,8 @@
 #include "shared_passing.h"
 #include "shared_tenure.h"
 
-extern "C" __attribute__((visibility("default"))) bench::contestant *
-BENCH_MODULE(bench::crew &c, bench::shared_shape s, size_t count) {
+extern "C" __attribute__((visibility("default"))) bench::contestant *BENCH_MODULE(
+	bench::crew &c, bench::shared_shape s, size_t count) {
 	using namespace bench;
 	switch (s) {
 	case shared_shape::pair:

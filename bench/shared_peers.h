@@ -248,15 +248,15 @@ template <template <class> class C, class A> subject shared_subject(const char *
 }
 
 /* The shared slab as a module opened at run time has it. */
-inline subject module_subject(const char *name, const char *file, const char *symbol,
-	shared_shape shape, setting s) {
+inline subject module_subject(
+	const char *name, const char *file, const char *symbol, shared_shape shape, setting s) {
 	return {name, [=] {
-		static std::map<std::string, loaded_library> modules;
-		const loaded_library &module =
-			modules.try_emplace(file, file, "tenure-bench itself").first->second;
-		auto make = module.find<make_in_module>(symbol);
-		return std::unique_ptr<contestant>(make(crew_of(s.threads), shape, s.count));
-	}};
+				static std::map<std::string, loaded_library> modules;
+				const loaded_library &module =
+					modules.try_emplace(file, file, "tenure-bench itself").first->second;
+				auto make = module.find<make_in_module>(symbol);
+				return std::unique_ptr<contestant>(make(crew_of(s.threads), shape, s.count));
+			}};
 }
 
 inline subject hardened_subject(shared_shape shape, setting s) {

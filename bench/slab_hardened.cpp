@@ -2,7 +2,7 @@
  * modes do not link into one program. */
 #include "slab_tenure.h"
 
-extern "C" __attribute__((visibility("default"))) bench::contestant *
-tenure_bench_hardened(bench::shape s, void **slots, size_t count) {
+extern "C" __attribute__((visibility("default"))) bench::contestant *tenure_bench_hardened(
+	bench::shape s, void **slots, size_t count) {
 	return bench::make_contestant<bench::tenure_slab>(s, slots, count).release();
 }

@@ -80,7 +80,7 @@ inline scope_owner make_scope(const char *name = nullptr, const tn_scope_options
 
 // An arena in the caller's storage.
 class placed_arena {
-  public:
+public:
 	explicit placed_arena(const tn_arena_options &options = {})
 		: ready(tn_arena_init(&storage, &options)) {
 	}

@@ -465,8 +465,8 @@ TEST(conformance, B27_slot_size) {
 			EXPECT_EQ(tn_slab_slot_size(make_slab(size, align).get()), round_up(size, align));
 	for (size_t align : {1u, 8u, 16u, 64u})
 		for (size_t size = 1; size < 100; size += 7)
-			EXPECT_EQ(tn_shared_slab_slot_size(make_shared_slab(size, align).get()),
-				round_up(size, align));
+			EXPECT_EQ(
+				tn_shared_slab_slot_size(make_shared_slab(size, align).get()), round_up(size, align));
 }
 
 TEST(conformance, B28_last_in_first_out) {
@@ -495,8 +495,8 @@ TEST(conformance, B28_older_ones_that_were_freed_in_disorder) {
 	for (size_t i = 0; i < count; i++)
 		again.push_back(tn_slab_alloc(s.get()));
 	size_t last_in_first_out = 0;
-	while (last_in_first_out < count &&
-		again[last_in_first_out] == slots[count - 1 - last_in_first_out])
+	while (
+		last_in_first_out < count && again[last_in_first_out] == slots[count - 1 - last_in_first_out])
 		last_in_first_out++;
 	EXPECT_GE(last_in_first_out, magazine);
 	if (release_mode) {

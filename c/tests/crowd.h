@@ -50,7 +50,7 @@ template <typename F> void in_crowd(size_t count, F work) {
 
 // Where a fixed number of threads wait for each other, again and again.
 class rendezvous {
-  public:
+public:
 	explicit rendezvous(size_t count) : count_(count) {
 	}
 	void meet() {
@@ -64,7 +64,7 @@ class rendezvous {
 		all_here_.wait(hold, [&] { return turn_ != turn; });
 	}
 
-  private:
+private:
 	std::mutex lock_;
 	std::condition_variable all_here_;
 	const size_t count_;
@@ -99,7 +99,7 @@ struct parcel {
 
 // A bounded queue of objects on their way to another thread.
 class mailbox {
-  public:
+public:
 	enum { ROOM = 256 };
 
 	// Whether all of it fitted.
@@ -119,7 +119,7 @@ class mailbox {
 		return parcels_.size();
 	}
 
-  private:
+private:
 	std::mutex lock_;
 	std::vector<parcel> parcels_;
 };
@@ -129,7 +129,7 @@ class mailbox {
 // Keeps books under a lock of its own, fails once in `fails_once_in` calls, and notices when two
 // threads are inside.
 class watched_source {
-  public:
+public:
 	watched_source() : source{acquire, release, this} {
 	}
 	~watched_source() {
@@ -152,10 +152,10 @@ class watched_source {
 	std::atomic<size_t> fails_once_in{0};
 	std::atomic<size_t> failures{0}, calls{0}, wrong{0};
 
-  private:
+private:
 	// Two threads inside are two too many, whatever the lock does for the books.
 	class visit {
-	  public:
+	public:
 		explicit visit(watched_source *to) : to_(to) {
 			to_->wrong += to_->inside_.exchange(true, std::memory_order_relaxed);
 		}
@@ -163,7 +163,7 @@ class watched_source {
 			to_->inside_.store(false, std::memory_order_relaxed);
 		}
 
-	  private:
+	private:
 		watched_source *to_;
 	};
 

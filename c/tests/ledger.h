@@ -12,7 +12,7 @@
 #include <vector>
 
 class ledger {
-  public:
+public:
 	static constexpr size_t never = SIZE_MAX;
 
 	ledger() : source_{acquire, release, this} {
@@ -80,7 +80,7 @@ class ledger {
 		return offset <= chunk->second && size <= chunk->second - offset;
 	}
 
-  private:
+private:
 	static void *acquire(void *ctx, size_t size, size_t align) {
 		return static_cast<ledger *>(ctx)->take(size, align);
 	}

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 class mapped_source {
-  public:
+public:
 	mapped_source() : source{acquire, release, this} {
 	}
 	~mapped_source() {
@@ -30,7 +30,7 @@ class mapped_source {
 	tn_source source;
 	std::map<char *, size_t> chunks;
 
-  private:
+private:
 	static void *acquire(void *ctx, size_t size, size_t align) {
 		size_t whole = size + align;
 		void *p = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -22,7 +22,7 @@ struct mark {
 };
 
 class arena_program {
-  public:
+public:
 	arena_program(uint64_t seed, reach &r) : d(seed), r(r) {
 		create();
 	}
@@ -39,7 +39,7 @@ class arena_program {
 		check_all();
 	}
 
-  private:
+private:
 	enum { BLOCKS_MAX = 400 };
 
 	void step() {
@@ -232,7 +232,7 @@ class arena_program {
 		std::string now = to_text(stats_of(a));
 		ASSERT_EQ(now, before);
 		bool may = kind == 2 || kind == 3 || books.failures() > failures || limit != SIZE_MAX ||
-				   code == EINVAL;
+		           code == EINVAL;
 		ASSERT_TRUE(may) << "refused without a reason";
 		failures = books.failures();
 		r.hit("failure");
@@ -305,7 +305,7 @@ class arena_program {
 			if (other.birth == b.birth)
 				continue;
 			bool apart = b.p + std::max<size_t>(new_size, 1) <= other.p ||
-						 other.p + std::max<size_t>(other.size, 1) <= b.p;
+			             other.p + std::max<size_t>(other.size, 1) <= b.p;
 			ASSERT_TRUE(apart) << "grew into another block";
 		}
 		for (const block &other : dead)

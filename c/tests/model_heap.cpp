@@ -185,7 +185,7 @@ private:
 
 	void do_alloc_some(size_t count) {
 		for (size_t i = 0; i < count && live.size() < LIVE_MAX && !::testing::Test::HasFatalFailure();
-			 i++)
+			i++)
 			do_alloc();
 	}
 

@@ -10,7 +10,7 @@
 namespace {
 
 class pool_program {
-  public:
+public:
 	pool_program(uint64_t seed, reach &r) : d(seed), r(r) {
 		create();
 	}
@@ -28,7 +28,7 @@ class pool_program {
 		check_all();
 	}
 
-  private:
+private:
 	struct object {
 		uint64_t magic, size, name, uses, beside;
 		unsigned char rest[1];

@@ -31,7 +31,7 @@ struct node {
 	tn_scope *s = nullptr;
 	node *parent = nullptr;
 	std::string name, ident;
-	std::vector<entry> below; // newest last
+	std::vector<entry> below;      // newest last
 	std::vector<deferred *> calls; // newest last
 	std::vector<piece> pieces;
 	const tn_source *origin = nullptr;
@@ -49,7 +49,7 @@ struct deferred {
 };
 
 class scope_program {
-  public:
+public:
 	scope_program(uint64_t seed, reach &to) : d(seed), r(to) {
 		tn_scope_options options = {};
 		add(nullptr, options);
@@ -76,7 +76,7 @@ class scope_program {
 		check_all();
 	}
 
-  private:
+private:
 	enum { MOST = 50, NESTED_MOST = 4 };
 
 	// A destroy or reset that is going on: the library stands at `at`.
@@ -373,7 +373,7 @@ class scope_program {
 
 	void do_adopt(node *child, node *parent) {
 		bool possible = child->parent != nullptr && !child->ending && !parent->ending &&
-						child->origin == parent->origin && !is_above(child, parent);
+		                child->origin == parent->origin && !is_above(child, parent);
 		const node *both = parent;
 		while (possible && both != nullptr && !is_above(both, child))
 			both = both->parent;
@@ -410,10 +410,10 @@ class scope_program {
 
 	void do_limit(node *n) {
 		tn_scope_limits limits = {};
-			limits.hard_bytes = d.one_in(3)   ? held(n) + d.below(3000)
-								: d.one_in(4) ? 1 + d.below(held(n) + 1)
-											  : d.below(3 * mib);
-			limits.hard_bytes = d.one_in(3) ? held(n) + d.below(3000) : d.below(3 * mib);
+		limits.hard_bytes = d.one_in(3)   ? held(n) + d.below(3000)
+		                    : d.one_in(4) ? 1 + d.below(held(n) + 1)
+		                                  : d.below(3 * mib);
+		limits.hard_bytes = d.one_in(3) ? held(n) + d.below(3000) : d.below(3 * mib);
 		if (d.one_in(2))
 			limits.soft_bytes = 1 + d.below(d.one_in(2) ? 50000 : mib);
 		limits.on_soft = d.one_in(10) ? nullptr : on_soft;
@@ -488,9 +488,9 @@ class scope_program {
 			return;
 		size_t size = d.below(5000);
 		errno = 0;
-		void *p = e->kind == TN_KIND_ARENA ? tn_arena_alloc(static_cast<tn_arena *>(e->owned), size, 8)
-				  : e->kind == TN_KIND_SLAB ? tn_slab_alloc(static_cast<tn_slab *>(e->owned))
-											: tn_heap_alloc(static_cast<tn_heap *>(e->owned), size, 8);
+		void *p = e->kind == TN_KIND_ARENA  ? tn_arena_alloc(static_cast<tn_arena *>(e->owned), size, 8)
+		          : e->kind == TN_KIND_SLAB ? tn_slab_alloc(static_cast<tn_slab *>(e->owned))
+		                                    : tn_heap_alloc(static_cast<tn_heap *>(e->owned), size, 8);
 		if (p == nullptr)
 			return expect_reason(n, mib);
 		r.hit("alloc of what is owned");
@@ -553,8 +553,8 @@ class scope_program {
 		ASSERT_EQ(subtree.committed_bytes, sum.committed_bytes);
 		ASSERT_EQ(subtree.external_bytes, sum.external_bytes);
 		ASSERT_EQ(subtree.chunk_count, sum.chunk_count);
-		ASSERT_TRUE(n.origin == nullptr || n.parent != nullptr ||
-					sum.committed_bytes == books.held_bytes());
+		ASSERT_TRUE(
+			n.origin == nullptr || n.parent != nullptr || sum.committed_bytes == books.held_bytes());
 		r.hit("stats");
 	}
 
@@ -634,11 +634,11 @@ TEST(model_scope, random_programs) {
 			 "adopt refused", "end", "destroy", "reset", "limit", "external", "arena", "slab", "heap",
 			 "alloc of what is owned", "stats", "tree", "snapshot", "refused at a limit"})
 		r.expect(op, often);
-	for (const char *op : {"alloc of much", "failure", "end within an end", "end of what is ending",
-			 "destroy of a root", "refused to what is ending", "adopt refused at a limit",
-			 "adopt of what is above an end", "on_soft", "limit refused",
-			 "limit that contradicts itself", "external refused", "end of what is owned",
-			 "trim of nothing", "snapshot within an end"})
+	for (const char *op :
+		{"alloc of much", "failure", "end within an end", "end of what is ending", "destroy of a root",
+			"refused to what is ending", "adopt refused at a limit", "adopt of what is above an end",
+			"on_soft", "limit refused", "limit that contradicts itself", "external refused",
+			"end of what is owned", "trim of nothing", "snapshot within an end"})
 		r.expect(op, seldom);
 	// Debug gives chunks back at every reset.
 	r.expect("trim", debug_mode ? 0 : seldom);

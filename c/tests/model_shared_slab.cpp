@@ -17,7 +17,7 @@ struct slot {
 };
 
 class shared_slab_program {
-  public:
+public:
 	shared_slab_program(uint64_t seed, reach &r) : d(seed), r(r) {
 		create();
 	}
@@ -35,7 +35,7 @@ class shared_slab_program {
 		check_all();
 	}
 
-  private:
+private:
 	// What is looked at again and again should fit the processor's caches.
 	size_t live_max() const {
 		return std::min<size_t>(3000, 4 * mib / size);
@@ -295,7 +295,7 @@ class shared_slab_program {
 
 	void do_alloc_some(size_t count) {
 		for (size_t i = 0; i < count && live.size() < live_max() && !::testing::Test::HasFatalFailure();
-			 i++)
+			i++)
 			do_alloc();
 	}
 
@@ -474,11 +474,11 @@ TEST(model_shared_slab, random_programs) {
 		return;
 	uint64_t often = ops / 200;
 	uint64_t seldom = ops / 3000;
-	for (const char *op : {"alloc", "alloc through the handle", "new chunk", "free",
-			 "free through the handle", "free in LIFO order", "free in random order",
-			 "free in FIFO order", "batch", "free batch", "verify", "stats", "each", "owns",
-			 "absurd batch", "last in, first out", "fail next", "init", "fini", "partial chunks",
-			 "flush"})
+	for (const char *op :
+		{"alloc", "alloc through the handle", "new chunk", "free", "free through the handle",
+			"free in LIFO order", "free in random order", "free in FIFO order", "batch", "free batch",
+			"verify", "stats", "each", "owns", "absurd batch", "last in, first out", "fail next",
+			"init", "fini", "partial chunks", "flush"})
 		r.expect(op, often);
 	for (const char *op : {"plain", "with init", "recreate", "another thread", "trim of nothing",
 			 "trim of some", "failure", "fail init", "no partial chunk", "trim of all"})

@@ -15,7 +15,7 @@ struct slot {
 };
 
 class slab_program {
-  public:
+public:
 	slab_program(uint64_t seed, reach &r) : d(seed), r(r) {
 		create();
 	}
@@ -33,7 +33,7 @@ class slab_program {
 		check_all();
 	}
 
-  private:
+private:
 	enum { LIVE_MAX = 3000 };
 
 	void step() {
@@ -260,7 +260,7 @@ class slab_program {
 
 	void do_alloc_some(size_t count) {
 		for (size_t i = 0; i < count && live.size() < LIVE_MAX && !::testing::Test::HasFatalFailure();
-			 i++)
+			i++)
 			do_alloc();
 	}
 

@@ -23,7 +23,7 @@ public:
 		tn_arena *a = nullptr;
 		auto create = [&] {
 			a = placed ? (tn_arena_init(&storage, &options) ? &storage : nullptr)
-					   : tn_arena_create(&options);
+			           : tn_arena_create(&options);
 			return a != nullptr;
 		};
 		if (!attempt(create))
@@ -573,8 +573,7 @@ TEST(oom, scope) {
 TEST(oom, shared_slab_of_small_slots) {
 	for (size_t count : counts)
 		for (size_t magazine_slots : {0, 8})
-			fail_each_call(
-				count, [&](script &s) { s.run_shared_slab(40, 80, magazine_slots); }, false);
+			fail_each_call(count, [&](script &s) { s.run_shared_slab(40, 80, magazine_slots); }, false);
 }
 
 TEST(oom, shared_slab_of_large_slots) {

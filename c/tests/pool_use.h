@@ -9,14 +9,14 @@
 
 struct widget {
 	static constexpr uint64_t sound = 0x77696467657400ff;
-	uint64_t magic; // sound from init to fini
-	uint64_t uses;	// counted by whoever holds it; survives in the pool
-	uint64_t dirt;	// not 0 from use to reset
+	uint64_t magic;  // sound from init to fini
+	uint64_t uses;   // counted by whoever holds it; survives in the pool
+	uint64_t dirt;   // not 0 from use to reset
 	uint64_t beside; // bytes that it says it holds
 };
 
 class workshop {
-  public:
+public:
 	workshop() = default;
 	workshop(const workshop &) = delete;
 	workshop &operator=(const workshop &) = delete;
@@ -51,7 +51,7 @@ class workshop {
 	size_t calls = 0, inits = 0, resets = 0, finis = 0;
 	uint64_t beside = 0; // of objects to come
 
-  private:
+private:
 	static bool build(void *object, void *ctx) {
 		workshop *w = static_cast<workshop *>(ctx);
 		w->calls++;

@@ -24,7 +24,7 @@ inline uint64_t program_ops(uint64_t otherwise) {
 
 // splitmix64 (Steele, Lea, Flood 2014): the same numbers on every platform.
 class dice {
-  public:
+public:
 	explicit dice(uint64_t seed) : state_(seed) {
 	}
 	uint64_t next() {
@@ -43,13 +43,13 @@ class dice {
 		return below(n) == 0;
 	}
 
-  private:
+private:
 	uint64_t state_;
 };
 
 // Counts what a program did. A program that never grew has tested nothing.
 class reach {
-  public:
+public:
 	uint64_t seed() const {
 		return seed_;
 	}
@@ -63,7 +63,7 @@ class reach {
 								   << "' too rarely, TENURE_SEED=" << seed_;
 	}
 
-  private:
+private:
 	uint64_t seed_ = program_seed();
 	std::map<std::string, uint64_t> hits_;
 };

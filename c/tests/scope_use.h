@@ -9,7 +9,7 @@
 
 // Calls that outlive the scopes which they are deferred to; each counts how often it ran.
 class deferrals {
-  public:
+public:
 	struct call {
 		std::function<void()> work;
 		size_t runs = 0;
@@ -36,7 +36,7 @@ class deferrals {
 		return true;
 	}
 
-  private:
+private:
 	std::deque<call> calls_;
 };
 

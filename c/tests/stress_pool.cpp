@@ -27,7 +27,7 @@ struct vessel {
 };
 
 class program {
-  public:
+public:
 	program(const setting &s, uint64_t seed) : how(s), first_seed(seed) {
 		tn_pool_options o = {};
 		o.name = s.name;
@@ -80,7 +80,7 @@ class program {
 	mailbox boxes[lanes + 1];
 	std::atomic<size_t> wrong{0}, refused{0}, passed{0};
 
-  private:
+private:
 	static program *of(void *ctx) {
 		return static_cast<program *>(ctx);
 	}
@@ -124,7 +124,7 @@ class program {
 };
 
 class worker {
-  public:
+public:
 	worker(program &p, size_t lane, uint64_t seed, std::vector<parcel> &own)
 		: p(p), own(own), d(seed), lane(lane), stamp(seed << 20) {
 	}
@@ -138,7 +138,7 @@ class worker {
 		drop(own.size());
 	}
 
-  private:
+private:
 	void step() {
 		size_t dice = d.below(64);
 		if (dice < 28)

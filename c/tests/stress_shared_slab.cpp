@@ -28,7 +28,7 @@ struct built_head {
 };
 
 class program {
-  public:
+public:
 	program(const setting &s, uint64_t seed) : how(s), first_seed(seed), chance(~seed) {
 		tn_shared_slab_options options = s.options;
 		options.name = s.name;
@@ -76,7 +76,7 @@ class program {
 	mailbox boxes[lanes + 1]; // the last one is for those who left things behind
 	std::atomic<size_t> wrong{0}, absurd{0}, refused{0}, passed{0};
 
-  private:
+private:
 	static bool build(void *slot, void *ctx) {
 		auto *p = static_cast<program *>(ctx);
 		if (p->how.fails_once_in != 0 && p->chance.one_in(p->how.fails_once_in))
@@ -107,7 +107,7 @@ class program {
 
 // One thread's life.
 class worker {
-  public:
+public:
 	worker(program &p, size_t lane, uint64_t seed, std::vector<parcel> &own)
 		: p(p), slab(p.slab.get()), own(own), d(seed), lane(lane), stamp(seed << 20) {
 	}
@@ -129,7 +129,7 @@ class worker {
 				drop(own.size());
 	}
 
-  private:
+private:
 	void step() {
 		size_t dice = d.below(64);
 		if (dice < 20)
@@ -152,7 +152,7 @@ class worker {
 
 	void *alloc() {
 		return handle != nullptr && d.one_in(2) ? tn_shared_slab_local_alloc(handle)
-												 : tn_shared_slab_alloc(slab);
+		                                        : tn_shared_slab_alloc(slab);
 	}
 	void give(const parcel &what) {
 		p.check(what);
@@ -233,7 +233,7 @@ class worker {
 		size_t live = tn_shared_slab_in_use(slab);
 		tn_stats s = stats_of(slab);
 		p.absurd += live > p.most_live() || s.live_count > p.most_live() ||
-			s.live_bytes > s.committed_bytes || s.cached_bytes > s.committed_bytes;
+		            s.live_bytes > s.committed_bytes || s.cached_bytes > s.committed_bytes;
 		p.absurd += own.empty() ? 0 : !tn_shared_slab_owns(slab, own.back().p);
 	}
 	void give_back() {

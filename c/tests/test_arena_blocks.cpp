@@ -603,7 +603,8 @@ void *first_neighbour(void *, size_t size, size_t) {
 	return size == 8192 ? neighbours : nullptr;
 }
 
-void keep_neighbour(void *, void *, size_t) {}
+void keep_neighbour(void *, void *, size_t) {
+}
 
 TEST(arena, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
 	tn_source source = {first_neighbour, keep_neighbour, nullptr};

@@ -403,7 +403,7 @@ TEST(bad_input, shared_slab_options) {
 			tn_shared_slab_options options = {};
 			options.source = books.source();
 			options.limit_bytes = which == 3 ? value : small_limit;
-			(which == 0		 ? options.chunk_bytes
+			(which == 0      ? options.chunk_bytes
 				: which == 1 ? options.magazine_slots
 							 : options.retain_chunks) = which == 3 ? 0 : value;
 			errno = 0;
@@ -429,7 +429,7 @@ TEST(bad_input, pool_options) {
 	for (size_t value : some_sizes())
 		for (int which = 0; which < 3; which++) {
 			tn_pool_options options = {};
-			(which == 0		 ? options.max_idle_objects
+			(which == 0      ? options.max_idle_objects
 				: which == 1 ? options.max_idle_bytes
 							 : options.decay_ms) = value;
 			pool_owner p = make_pool(16, 0, options);
@@ -462,7 +462,7 @@ TEST(bad_input, options) {
 			tn_arena_options arena = {};
 			arena.limit_bytes = which == 3 ? size : small_limit;
 			arena.source = which == 2 ? nullptr : books.source();
-			(which == 0		 ? arena.chunk_bytes
+			(which == 0      ? arena.chunk_bytes
 				: which == 1 ? arena.retain_bytes
 							 : arena.reserve_bytes) = which == 3 ? 0 : size;
 			if (which == 2 && size == 0)

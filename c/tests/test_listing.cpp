@@ -255,10 +255,10 @@ TEST(listing, a_thousand_of_all_kinds) {
 			slabs.push_back(make_slab(64, 0, slab_options));
 		else if (i % 4 == 2 && i < 300)
 			shared_slabs.push_back(make_shared_slab(64, 0, shared_options));
-		tn_scope *s = i % 4 == 3 || (i % 4 == 2 && i >= 300) ? create_below(root.get(), name.c_str())
-															 : nullptr;
+		tn_scope *s =
+			i % 4 == 3 || (i % 4 == 2 && i >= 300) ? create_below(root.get(), name.c_str()) : nullptr;
 		for (size_t k = 0; k < count; k++)
-			s != nullptr    ? tn_scope_alloc(s, 64, 16)
+			s != nullptr ? tn_scope_alloc(s, 64, 16)
 			: i % 4 == 0 ? tn_arena_alloc(arenas.back().get(), 64, 16)
 			: i % 4 == 1 ? tn_slab_alloc(slabs.back().get())
 						 : tn_shared_slab_alloc(shared_slabs.back().get());

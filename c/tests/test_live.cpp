@@ -8,9 +8,9 @@ extern "C" {
 #include "../top/reader.h"
 #include "../top/report.h"
 #include "../top/table.h"
+#include "base/os.h"
 #include "watch/live_format.h"
 #include "watch/observer.h"
-#include "base/os.h"
 }
 
 #include <algorithm>
@@ -376,18 +376,18 @@ TEST(live, another_user_may_not) {
 	if (geteuid() != 0)
 		GTEST_SKIP() << "only root can be another user";
 	target t;
-	EXPECT_EQ(look_as(nobody, t.pid),
-		"process " + std::to_string(t.pid) +
-			" belongs to another user (uid 0): run tenure-top as that user");
+	EXPECT_EQ(
+		look_as(nobody, t.pid), "process " + std::to_string(t.pid) +
+									" belongs to another user (uid 0): run tenure-top as that user");
 }
 
 TEST(live, nobody_looks_into_what_is_not_dumpable) {
 	NO_THREAD_IN_A_CHILD
 	uid_t user = geteuid() == 0 ? nobody : geteuid();
 	target t(user, false);
-	EXPECT_EQ(look_as(user, t.pid),
-		"process " + std::to_string(t.pid) +
-			" lets nobody look into it (it is not dumpable, or has more rights)");
+	EXPECT_EQ(
+		look_as(user, t.pid), "process " + std::to_string(t.pid) +
+								  " lets nobody look into it (it is not dumpable, or has more rights)");
 }
 
 TEST(live, a_process_that_ends_or_is_not_there) {
@@ -478,8 +478,8 @@ TEST(live, the_environment_asks_for_it_again_in_a_child) {
 									   },
 									   20),
 						   std::strcmp(value, "1") == 0 ? 0 : 1)
-					? 0
-					: 1;
+			               ? 0
+			               : 1;
 			},
 			20);
 		EXPECT_TRUE(exited_with(status, 0)) << "TENURE_LIVE=" << value;
@@ -803,7 +803,8 @@ TEST(observer, a_work_may_fork) {
 		if (child == 0) {
 			calls[0] = 0;
 			bool done = tn_observer_set(TN_OBSERVED_LIVE, 1, count_call<0>) &&
-				soon([] { return calls[0] > 3; }) && tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr);
+			            soon([] { return calls[0] > 3; }) &&
+			            tn_observer_set(TN_OBSERVED_LIVE, 0, nullptr);
 			_exit(done ? 0 : 1);
 		}
 		status = wait_for(child, 20);

@@ -37,7 +37,7 @@ struct books {
 		return static_cast<size_t>(built) - out;
 	}
 
-  private:
+private:
 	static bool build(void *p, void *ctx) {
 		auto *b = static_cast<books *>(ctx);
 		void *part = b->parts == nullptr ? nullptr : tn_shared_slab_alloc(b->parts);

@@ -611,8 +611,8 @@ TEST(scope, print_shows_the_tree) {
 	EXPECT_EQ(words_of(lines[0]),
 		(std::vector<std::string>{"scope", "live", "cached", "committed", "chunks", "peak", "since"}));
 	EXPECT_EQ(lines[1].find("root "), 0u);
-	EXPECT_EQ(words_of(lines[1]),
-		(std::vector<std::string>{"root", "0", "0", "0", "0", "0", "0", "ms"}));
+	EXPECT_EQ(
+		words_of(lines[1]), (std::vector<std::string>{"root", "0", "0", "0", "0", "0", "0", "ms"}));
 	EXPECT_EQ(lines[2].find("  re?quest "), 0u);
 	std::vector<std::string> words = words_of(lines[2]);
 	EXPECT_GE(std::stoul(words[1]), 1000u);

@@ -13,7 +13,7 @@ constexpr size_t crowd = 8;
 
 // Chunks from malloc, whose sum is watched; so is what threads say of external bytes.
 class metered_source {
-  public:
+public:
 	metered_source() : source{acquire, release, this} {
 	}
 	// Before less is held, and after more is: what is seen was counted as well.
@@ -35,7 +35,7 @@ class metered_source {
 
 	const tn_source source;
 
-  private:
+private:
 	static void *acquire(void *ctx, size_t size, size_t align) {
 		void *p = nullptr;
 		if (posix_memalign(&p, align < page ? page : align, size) != 0)
@@ -182,7 +182,7 @@ TEST(scope_threads, on_soft_is_called_by_one_of_those_that_go_above) {
 
 // Scopes on their way from thread to thread.
 class cloakroom {
-  public:
+public:
 	void leave(tn_scope *s) {
 		std::lock_guard<std::mutex> hold(lock_);
 		scopes_.push_back(s);
@@ -201,7 +201,7 @@ class cloakroom {
 		return scopes_.size();
 	}
 
-  private:
+private:
 	std::mutex lock_;
 	std::vector<tn_scope *> scopes_;
 };
@@ -332,7 +332,7 @@ TEST(scope_threads, scopes_work_to_the_end_of_a_thread) {
 
 // What a reader finds while others come and go. The names say what must be true.
 class critic {
-  public:
+public:
 	void look() {
 		depths_.clear();
 		stable_ = 0;
@@ -344,7 +344,7 @@ class critic {
 
 	size_t visited = 0;
 
-  private:
+private:
 	static bool visit(const tn_listed *listed, void *ctx) {
 		static_cast<critic *>(ctx)->judge(*listed);
 		return !::testing::Test::HasFailure();

@@ -212,8 +212,8 @@ TEST(shared_slab, magazine_slots_bound_what_a_thread_keeps) {
 // Limits and sources.
 
 TEST(shared_slab, limit_is_never_passed) {
-	for (size_t limit : {2 * page, 3 * page, 4 * page + 1, default_chunk, 2 * default_chunk,
-			 5 * default_chunk + 100}) {
+	for (size_t limit :
+		{2 * page, 3 * page, 4 * page + 1, default_chunk, 2 * default_chunk, 5 * default_chunk + 100}) {
 		ledger books;
 		tn_shared_slab_options options = with_source(books);
 		options.limit_bytes = limit;

@@ -311,7 +311,8 @@ TEST(shared_threads, a_handle_of_a_dead_slab_panics) {
 					tn_shared_slab_local_alloc(handle);
 				else
 					tn_shared_slab_local_free(handle, p);
-			})) << "alloc " << alloc << ", other slabs in between " << others;
+			})) << "alloc "
+				<< alloc << ", other slabs in between " << others;
 }
 
 // The thread is busy with other slabs while one that it has used ends; then it uses the handle of that.

@@ -117,7 +117,7 @@ static bool parse(int count, char **words, arguments *a, int *status) {
 	}
 	if (optind + 1 != count)
 		return *status = fail_usage(optind == count ? "which process?" : "one process only", NULL),
-			   false;
+		       false;
 	if (!parse_pid(words[optind], &a->pid))
 		return *status = fail_usage("not a process's number", words[optind]), false;
 	return true;

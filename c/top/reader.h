@@ -24,7 +24,7 @@ typedef struct view {
 	uint64_t sequence;
 	char name[64]; /* of the process */
 
-	bool ended;		   /* why a call failed: the process has ended */
+	bool ended;        /* why a call failed: the process has ended */
 	char message[256]; /* why a call failed, one line */
 } view;
 

@@ -22,7 +22,7 @@ static bool entered;
 bool screen_is_possible(void) {
 	const char *terminal = getenv("TERM");
 	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal != NULL && *terminal != '\0' &&
-		strcmp(terminal, "dumb") != 0;
+	       strcmp(terminal, "dumb") != 0;
 }
 
 static void say(const char *control) {

@@ -35,13 +35,13 @@ const char *row_name(const tn_live_row *row) {
 /* ---- the tree ---- */
 
 typedef struct tree {
-	uint32_t *parent;		/* of each row; NOBODY for roots */
+	uint32_t *parent;       /* of each row; NOBODY for roots */
 	uint32_t *first, *next; /* of what is below each row, and below the same row */
 	uint32_t root;
 	uint64_t *subtree_bytes; /* committed by a row and all that is below it */
 } tree;
 
-static const tn_live_row *compared;	   /* qsort has no context */
+static const tn_live_row *compared;    /* qsort has no context */
 static const uint64_t *compared_bytes; /* committed; NULL: of each row alone */
 static sort_key compared_by;
 

@@ -10,9 +10,9 @@
 typedef struct text {
 	char *p;
 	size_t size, room;
-	unsigned column;		 /* of the line that is being written */
-	unsigned width;			 /* columns beyond this are dropped; 0: none are */
-	bool styled;			 /* whether styles are written */
+	unsigned column;         /* of the line that is being written */
+	unsigned width;          /* columns beyond this are dropped; 0: none are */
+	bool styled;             /* whether styles are written */
 	const char *end_of_line; /* what ends a line */
 } text;
 

@@ -157,15 +157,13 @@ TYPED_TEST(mem_res_monotonic_buffer_ctor, null_memory_resource_makes_the_buffer_
 	alignas(16) char buffer[2048];
 	TypeParam r(buffer, sizeof buffer, std::pmr::null_memory_resource());
 	block_list blocks(r);
-	EXPECT_THROW(
-		for (;;) blocks.take(32), std::bad_alloc);
+	EXPECT_THROW(for (;;) blocks.take(32), std::bad_alloc);
 	EXPECT_GE(blocks.count(), facts<TypeParam>::blocks_of_16_in(sizeof buffer) / 2);
 	EXPECT_TRUE(blocks.all_intact());
 	r.release();
 	size_t count = blocks.count();
 	blocks.forget();
-	EXPECT_THROW(
-		for (;;) blocks.take(32), std::bad_alloc);
+	EXPECT_THROW(for (;;) blocks.take(32), std::bad_alloc);
 	EXPECT_EQ(blocks.count(), count);
 }
 

@@ -24,7 +24,7 @@ struct out_of_stock {
 // An upstream that keeps books on itself, checks that what comes back is what it gave, and throws when
 // told to. Its blocks have no more alignment than was asked for.
 class recorder final : public std::pmr::memory_resource {
-  public:
+public:
 	struct request {
 		size_t bytes, align;
 	};
@@ -79,7 +79,7 @@ class recorder final : public std::pmr::memory_resource {
 		return offset <= block->second.bytes && bytes <= block->second.bytes - offset;
 	}
 
-  private:
+private:
 	struct block {
 		void *base;
 		size_t bytes, align;
@@ -230,16 +230,14 @@ using our_resources = testing::Types<tenure::arena_resource, tenure::slab_resour
 	tenure::shared_slab_resource, tenure::heap_resource>;
 // The standard library's own are the same in every mode of ours.
 #if TN_MODE == TN_MODE_RELEASE
-using monotonic_resources =
-	testing::Types<std::pmr::monotonic_buffer_resource, tenure::arena_resource>;
+using monotonic_resources = testing::Types<std::pmr::monotonic_buffer_resource, tenure::arena_resource>;
 using pool_resources = testing::Types<std::pmr::unsynchronized_pool_resource,
 	std::pmr::synchronized_pool_resource, tenure::slab_resource, tenure::shared_slab_resource>;
 using shared_resources =
 	testing::Types<std::pmr::synchronized_pool_resource, tenure::shared_slab_resource>;
 using all_resources = testing::Types<std::pmr::monotonic_buffer_resource,
 	std::pmr::unsynchronized_pool_resource, std::pmr::synchronized_pool_resource,
-	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource,
-	tenure::heap_resource>;
+	tenure::arena_resource, tenure::slab_resource, tenure::shared_slab_resource, tenure::heap_resource>;
 #else
 using monotonic_resources = testing::Types<tenure::arena_resource>;
 using pool_resources = testing::Types<tenure::slab_resource, tenure::shared_slab_resource>;
@@ -265,7 +263,7 @@ constexpr shortcoming shortcomings[] = {
 };
 
 template <typename R> class resource_test : public testing::Test {
-  protected:
+protected:
 	void SetUp() override {
 		const char *test = testing::UnitTest::GetInstance()->current_test_info()->name();
 		for (const shortcoming &s : shortcomings)
@@ -292,7 +290,7 @@ struct held_block {
 
 // Blocks of a resource, each full of a pattern of its own.
 template <typename R> class block_list {
-  public:
+public:
 	explicit block_list(R &from) : from_(from) {
 	}
 	// Throws what allocate throws, and then holds what it held.
@@ -329,7 +327,7 @@ template <typename R> class block_list {
 		return true;
 	}
 
-  private:
+private:
 	R &from_;
 	std::vector<held_block> blocks_;
 	uint64_t seed_ = 0;

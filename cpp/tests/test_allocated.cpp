@@ -103,7 +103,7 @@ struct name_of_home {
 // Begins and ends with nothing on the heap, but for what is older. What a class leaves in its home is
 // asked of it.
 template <typename Home> class allocated : public witnessed {
-  protected:
+protected:
 	void SetUp() override {
 		witnessed::SetUp();
 		heap_before_ = on_heap;
@@ -113,7 +113,7 @@ template <typename Home> class allocated : public witnessed {
 		witnessed::TearDown();
 	}
 
-  private:
+private:
 	ptrdiff_t heap_before_ = 0;
 };
 using homes = testing::Types<arena_home, own_slab_home, shared_slab_home>;
@@ -190,9 +190,9 @@ TYPED_TEST(allocated, more_alignment_than_the_type_has_is_had_from_the_heap) {
 	EXPECT_TRUE(aligned_to(q, 256));
 	EXPECT_EQ(on_heap, heap + 2);
 	p->~T();
-	T::operator delete (p, sizeof(T), std::align_val_t{256});
+	T::operator delete(p, sizeof(T), std::align_val_t{256});
 	q->~T();
-	T::operator delete (q, sizeof(T), std::align_val_t{256});
+	T::operator delete(q, sizeof(T), std::align_val_t{256});
 	EXPECT_EQ(on_heap, heap);
 	EXPECT_EQ(in_use<T>(), 0u);
 }
@@ -411,12 +411,16 @@ template <typename Home> struct larger_shape : shape<Home> {
 	witness w;
 	uint64_t more[100] = {};
 };
-template <typename Home> struct alignas(256) wide_shape : shape<Home> { witness w; };
+template <typename Home> struct alignas(256) wide_shape : shape<Home> {
+	witness w;
+};
 struct label {
 	virtual ~label() = default;
 	uint64_t text = 2;
 };
-template <typename Home> struct labelled final : label, shape<Home> { witness w; };
+template <typename Home> struct labelled final : label, shape<Home> {
+	witness w;
+};
 
 TYPED_TEST(allocated, derived_classes_of_the_same_size_live_in_the_home) {
 	using base = shape<TypeParam>;
@@ -553,7 +557,9 @@ TEST(arena_allocated, a_constructor_may_exhaust_it) {
 
 // ---- threads ----
 
-template <typename Home> struct passed_on : Home::template base<passed_on<Home>> { uint64_t words[4]; };
+template <typename Home> struct passed_on : Home::template base<passed_on<Home>> {
+	uint64_t words[4];
+};
 
 template <typename Home> void pass_on() {
 	using T = passed_on<Home>;

@@ -56,7 +56,7 @@ struct name_of_memory {
 };
 
 template <typename M> class containers : public testing::Test {
-  protected:
+protected:
 	template <typename T> using allocator = typename M::template allocator<T>;
 	using text = std::basic_string<char, std::char_traits<char>, allocator<char>>;
 

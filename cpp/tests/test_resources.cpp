@@ -223,7 +223,7 @@ TYPED_TEST(our_resource, only_debug_says_what_was_outstanding) {
 		r.free(r.alloc(32), 32);
 	});
 	std::string line = std::string("tenure: ") + facts<TypeParam>::name +
-		": destroyed with 100064 bytes in 2 blocks outstanding\n";
+	                   ": destroyed with 100064 bytes in 2 blocks outstanding\n";
 	EXPECT_EQ(text, debug_mode ? line : "");
 }
 

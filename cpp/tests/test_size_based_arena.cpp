@@ -12,7 +12,9 @@ namespace {
 
 using tenure::size_based_arena;
 
-template <size_t size, size_t align> struct alignas(align) block { unsigned char bytes[size]; };
+template <size_t size, size_t align> struct alignas(align) block {
+	unsigned char bytes[size];
+};
 
 // As many as there are, one by one.
 template <typename Arena> std::vector<void *> exhaust(Arena &a) {
@@ -507,7 +509,7 @@ using program_blocks = testing::Types<block<3, 1>, block<24, 8>, block<64, 64>, 
 TYPED_TEST_SUITE(random_program, program_blocks);
 
 template <typename Block> class program {
-  public:
+public:
 	static constexpr size_t n = 3000, size = sizeof(Block);
 	using arena = size_based_arena<Block, n>;
 
@@ -529,7 +531,7 @@ template <typename Block> class program {
 		seen_.expect("array", ops / 100);
 	}
 
-  private:
+private:
 	void step() {
 		size_t kind = dice_.below(100);
 		if (kind < 60)

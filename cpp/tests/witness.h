@@ -46,7 +46,7 @@ struct noted : witness {
 
 // Begins with nobody alive and expects nobody at the end.
 class witnessed : public testing::Test {
-  protected:
+protected:
 	void SetUp() override {
 		witness::alive = witness::built = 0;
 		witness::throws_at = SIZE_MAX;

@@ -72,8 +72,8 @@ int main(int count, char **words) {
 	tn_slab *sessions = tn_slab_create(sizeof(session), 0, &(tn_slab_options){.name = "sessions"});
 	tn_scope *server = tn_scope_create(NULL, "server", NULL);
 	bool done = templates != NULL && sessions != NULL && server != NULL &&
-		tn_arena_alloc(templates, 90000, 0) != NULL &&
-		run(server, sessions, count > 1 ? atoi(words[1]) : 0);
+	            tn_arena_alloc(templates, 90000, 0) != NULL &&
+	            run(server, sessions, count > 1 ? atoi(words[1]) : 0);
 	tn_scope_destroy(server);
 	tn_slab_destroy(sessions);
 	tn_arena_destroy(templates);

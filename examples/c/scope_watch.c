@@ -13,8 +13,8 @@ static void report(tn_finding finding, const tn_listed *listed, const char *mess
 	fprintf(stderr, "%s\n", message);
 	if (finding != TN_FOUND_GROWING)
 		return;
-	printf("%s \"%s\" of %s grows and is never reset\n", tn_kind_name(listed->kind),
-		listed->stats.name, listed->ident);
+	printf("%s \"%s\" of %s grows and is never reset\n", tn_kind_name(listed->kind), listed->stats.name,
+		listed->ident);
 	atomic_store(&found, true);
 }
 

@@ -46,7 +46,7 @@ static void skip_the_destructor() {
 	tenure::arena_resource memory;
 	for (int request = 1; request <= 3; request++) {
 		auto &counts = *::new (memory.alloc(sizeof(numbers_by_word), alignof(numbers_by_word)))
-						   numbers_by_word(&memory);
+		                   numbers_by_word(&memory);
 		for (int i = 0; i < 100 * request; i++)
 			counts[word(i, &memory)]++;
 		std::printf("request %d: %zu different words\n", request, counts.size());

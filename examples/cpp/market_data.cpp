@@ -71,8 +71,8 @@ public:
 		from_ = socket(AF_INET, SOCK_DGRAM, 0);
 		to_ = socket(AF_INET, SOCK_DGRAM, 0);
 		open_ = from_ >= 0 && to_ >= 0 && bind(to_, address, size) == 0 &&
-			getsockname(to_, address, &size) == 0 && connect(from_, address, size) == 0 &&
-			setsockopt(to_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0;
+		        getsockname(to_, address, &size) == 0 && connect(from_, address, size) == 0 &&
+		        setsockopt(to_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0;
 #endif
 		if (!open_)
 			std::fputs("no sockets here: the packets stay in memory\n", stderr);

@@ -30,8 +30,8 @@ typedef struct tn_arena_options {
 	                           default what recent use needs; TN_NONE: the first chunk only */
 	void *buffer;           /* the caller's storage, used before any chunk; must outlive the arena */
 	size_t buffer_bytes;
-	bool fixed;             /* never grow: the buffer, or the first chunk, is all there is */
-	size_t reserve_bytes;   /* one contiguous address range of this size in place of chunks,
+	bool fixed;              /* never grow: the buffer, or the first chunk, is all there is */
+	size_t reserve_bytes;    /* one contiguous address range of this size in place of chunks,
 	                           committed as it fills; not with `buffer` or `source` */
 	const tn_source *source; /* where chunks come from; default Tenure's page layer */
 } tn_arena_options;
@@ -57,15 +57,15 @@ typedef struct tn_arena {
 	uint64_t depth;          /* marks taken since the reset and not rewound past */
 	tn_arena_chunk *current; /* the chunk that the cursor is in; later ones are spare */
 	tn_arena_chunk *first;
-	tn_arena_chunk *large;   /* blocks with a chunk of their own, newest first */
-	tn_arena_chunk *home;    /* the chunk that this struct lies in; NULL after tn_arena_init */
-	size_t before_bytes;     /* used in the chunks before current */
-	size_t large_bytes;      /* used in the large blocks' chunks */
-	size_t taken_bytes;      /* from the source, now */
+	tn_arena_chunk *large;    /* blocks with a chunk of their own, newest first */
+	tn_arena_chunk *home;     /* the chunk that this struct lies in; NULL after tn_arena_init */
+	size_t before_bytes;      /* used in the chunks before current */
+	size_t large_bytes;       /* used in the large blocks' chunks */
+	size_t taken_bytes;       /* from the source, now */
 	size_t taken_large_bytes; /* of these, for large blocks */
 	size_t reserved_bytes;    /* address space of what was taken */
 	size_t chunk_count, large_count;
-	size_t recent_bytes;     /* recent high-water mark of chunk bytes that one cycle used */
+	size_t recent_bytes; /* recent high-water mark of chunk bytes that one cycle used */
 	size_t peak_bytes;
 	size_t chunk_bytes;
 	size_t chunk_bytes_max;
@@ -74,8 +74,8 @@ typedef struct tn_arena {
 	size_t reserve_bytes;
 	tn_source source;
 	uint64_t refills;
-	void *newest;        /* debug: the record of the newest block */
-	uintptr_t busy;      /* hardened and debug: who is inside a call, or 0 */
+	void *newest;   /* debug: the record of the newest block */
+	uintptr_t busy; /* hardened and debug: who is inside a call, or 0 */
 	uint32_t state;
 	bool fixed;
 	const char *kind;     /* what panics call it */
@@ -131,8 +131,7 @@ TN_API bool tn_arena_init(tn_arena *a, const tn_arena_options *options) TN_SYMBO
 TN_API void tn_arena_deinit(tn_arena *a) TN_SYMBOL(tn_arena_deinit);
 
 /* Not API: the part of tn_arena_alloc that aligns, grows, checks and refuses. */
-TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align)
-	TN_SYMBOL(tn_arena_alloc_slow);
+TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) TN_SYMBOL(tn_arena_alloc_slow);
 
 /* Not API: the bump itself; false when it takes more than that. */
 TN_INLINE bool tn_arena_bump(tn_arena *a, size_t size, size_t align, void **block) {

@@ -23,11 +23,11 @@ extern "C" {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_heap_options {
-	const char *name;	/* shown in statistics and panics; a heap with a name is listed (stats.h) */
+	const char *name;   /* shown in statistics and panics; a heap with a name is listed (stats.h) */
 	size_t limit_bytes; /* the most that is ever taken from the source, the heap's own records (4 KiB
 	                       at least) included; default none */
-	bool zero;			/* alloc and what realloc adds are zeroed */
-	bool expendable;	/* live blocks at destroy are meant: debug does not list them */
+	bool zero;          /* alloc and what realloc adds are zeroed */
+	bool expendable;    /* live blocks at destroy are meant: debug does not list them */
 	const tn_source *source; /* where chunks come from; default Tenure's page layer */
 } tn_heap_options;
 

@@ -83,7 +83,7 @@ TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_ful
 /* Not API: takes an idle object of the pool that is near; false when it takes more than that. */
 TN_INLINE bool tn_pool_pop(tn_pool *p, void **object) {
 	return TN_LIKELY(!tn_hook_checked() && tn_near_pool.key == p->key) &&
-		TN_LIKELY((*object = tn_top_pop(&tn_near_pool.top)) != NULL);
+	       TN_LIKELY((*object = tn_top_pop(&tn_near_pool.top)) != NULL);
 }
 
 /* Takes an object: the one that this thread put last, else one that others put, else a new one.

@@ -29,11 +29,11 @@ typedef struct tn_scope {
 
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_scope_options {
-	const char *ident;	/* what it is for, beside its name: the query's text, the URL; copied and cut
+	const char *ident;  /* what it is for, beside its name: the query's text, the URL; copied and cut
 	                            at TN_IDENT_BYTES */
 	size_t chunk_bytes; /* the first chunk, taken with the first alloc; default 16 KiB */
 	size_t chunk_bytes_max; /* chunks double up to this; default 1 MiB; TN_NONE: they do not grow */
-	bool shared;			/* a root whose children may come and go on any thread */
+	bool shared;            /* a root whose children may come and go on any thread */
 	const tn_source
 		*source; /* of a root: where chunks for the whole tree come from; with `shared` it is
 	                            called by several threads at once. Default Tenure's page layer */
@@ -90,7 +90,7 @@ TN_API void *tn_scope_alloc_slow(tn_scope *s, size_t size, size_t align) TN_SYMB
 TN_INLINE void *tn_scope_alloc(tn_scope *s, size_t size, size_t align) {
 	void *p;
 	return TN_LIKELY(tn_arena_bump(&s->arena, size, align, &p)) ? p
-																: tn_scope_alloc_slow(s, size, align);
+	                                                            : tn_scope_alloc_slow(s, size, align);
 }
 
 /* Copies `size` bytes into the scope, at alignment 1.

@@ -46,7 +46,7 @@ typedef struct tn_shared_slab_options {
 	const tn_source *source; /* where chunks and magazines come from, at an alignment of their size (4
 	                            KiB at least), one call at a time; must not call the slab or fork;
 	                            default Tenure's page layer */
-	bool expendable; /* live slots at destroy are meant: debug does not list them */
+	bool expendable;         /* live slots at destroy are meant: debug does not list them */
 } tn_shared_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */
@@ -74,8 +74,8 @@ TN_API void tn_shared_slab_destroy(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_d
  * threads  any
  * cites    Bonwick and Adams 2001, "Magazines and Vmem" */
 TN_RELEASED_BY(tn_shared_slab_destroy, 1)
-TN_API tn_shared_slab *tn_shared_slab_create(size_t size, size_t align,
-	const tn_shared_slab_options *options) TN_SYMBOL(tn_shared_slab_create);
+TN_API tn_shared_slab *tn_shared_slab_create(
+	size_t size, size_t align, const tn_shared_slab_options *options) TN_SYMBOL(tn_shared_slab_create);
 
 /* Not API: the parts of alloc and free that exchange magazines and check. */
 TN_API void *tn_shared_slab_alloc_slow(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_alloc_slow);
@@ -88,7 +88,7 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
  * than that. */
 TN_INLINE bool tn_shared_slab_pop(tn_shared_slab *s, void **slot) {
 	return TN_LIKELY(!tn_hook_checked() && tn_near_slab.key == s->key) &&
-		TN_LIKELY((*slot = tn_top_pop(&tn_near_slab.top)) != NULL);
+	       TN_LIKELY((*slot = tn_top_pop(&tn_near_slab.top)) != NULL);
 }
 
 /* Takes a slot: the one that this thread freed last, else one that others freed, else a fresh one.
@@ -113,7 +113,7 @@ TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
  * cost     as alloc; does not touch the slot, never fails, never needs memory */
 TN_INLINE void tn_shared_slab_free(tn_shared_slab *s, void *p) {
 	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || tn_near_slab.key != s->key ||
-			!tn_top_push(&tn_near_slab.top, p)))
+					!tn_top_push(&tn_near_slab.top, p)))
 		tn_shared_slab_free_slow(s, p);
 }
 

@@ -36,7 +36,7 @@ typedef struct tn_slab_options {
 	void *ctx;
 	const tn_source *source; /* where chunks come from, at an alignment of their size (4 KiB at least);
 	                            default Tenure's page layer */
-	bool expendable; /* live slots at destroy are meant: debug does not list them */
+	bool expendable;         /* live slots at destroy are meant: debug does not list them */
 } tn_slab_options;
 
 /* Private, the part that the inlined paths read; the rest lies behind it. */
@@ -122,16 +122,14 @@ TN_INLINE void tn_slab_free(tn_slab *s, void *p) {
  * fails    as alloc; the slab is as before
  * threads  one at a time
  * cost     a copy of the pointers */
-TN_API bool tn_slab_alloc_batch(tn_slab *s, void **slots, size_t count)
-	TN_SYMBOL(tn_slab_alloc_batch);
+TN_API bool tn_slab_alloc_batch(tn_slab *s, void **slots, size_t count) TN_SYMBOL(tn_slab_alloc_batch);
 
 /* Gives `count` slots back.
  *
  * slots    live slots of this slab; NULLs among them are skipped
  * threads  one at a time
  * cost     a copy of the pointers */
-TN_API void tn_slab_free_batch(tn_slab *s, void **slots, size_t count)
-	TN_SYMBOL(tn_slab_free_batch);
+TN_API void tn_slab_free_batch(tn_slab *s, void **slots, size_t count) TN_SYMBOL(tn_slab_free_batch);
 
 /* Forgets every slot and keeps the chunks.
  *

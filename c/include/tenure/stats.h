@@ -18,25 +18,25 @@ extern "C" {
 
 typedef struct tn_stats {
 	char name[TN_NAME_BYTES + 1];
-	size_t live_bytes;		/* handed out, rounding and padding included */
-	size_t live_count;		/* slots handed out; 0 where objects are not counted (arena) */
-	size_t cached_bytes;	/* committed, not live, ready for the next alloc */
-	size_t reserved_bytes;	/* address space held */
+	size_t live_bytes;      /* handed out, rounding and padding included */
+	size_t live_count;      /* slots handed out; 0 where objects are not counted (arena) */
+	size_t cached_bytes;    /* committed, not live, ready for the next alloc */
+	size_t reserved_bytes;  /* address space held */
 	size_t committed_bytes; /* taken from the source; of a reserved range, what has been committed */
-	size_t peak_bytes;		/* the most live bytes seen on a slow path or in stats: sampled; of a pool,
+	size_t peak_bytes;      /* the most live bytes seen on a slow path or in stats: sampled; of a pool,
 	                           the most that was built */
-	size_t chunk_count;		/* chunks held, the caller's buffer included */
-	size_t partial_count;	/* slabs: chunks with both live and free slots; those in the magazines of a
+	size_t chunk_count;     /* chunks held, the caller's buffer included */
+	size_t partial_count;   /* slabs: chunks with both live and free slots; those in the magazines of a
 	                           shared slab count as live; 0 elsewhere. In a snapshot of a slab as they
 	                           were counted last: where magazines change, if a reader asked before */
-	uint64_t refills;		/* times that a slow path brought in a chunk or filled a magazine */
+	uint64_t refills;       /* times that a slow path brought in a chunk or filled a magazine */
 	uint64_t resets;
-	size_t slot_bytes;			/* of a slot; 0 where sizes differ */
-	size_t slot_count;			/* slots that the chunks have room for; of a pool, objects that are
+	size_t slot_bytes;          /* of a slot; 0 where sizes differ */
+	size_t slot_count;          /* slots that the chunks have room for; of a pool, objects that are
 	                               built; 0 where sizes differ */
-	size_t partial_live_count;	/* live slots in the partly used chunks: how full they are */
+	size_t partial_live_count;  /* live slots in the partly used chunks: how full they are */
 	size_t thread_cached_bytes; /* shared slab and pool: of cached, what lies in threads' magazines */
-	size_t waste_bytes;	   /* heap: of live, what rounding added, estimated from samples; 0 elsewhere */
+	size_t waste_bytes;    /* heap: of live, what rounding added, estimated from samples; 0 elsewhere */
 	size_t external_bytes; /* scope: what it was told that others hold for it; in none of the others */
 } tn_stats;
 
@@ -64,8 +64,8 @@ TN_API const char *tn_kind_name(tn_kind kind) TN_SYMBOL(tn_kind_name);
 typedef struct tn_listed {
 	tn_stats stats; /* its own, without what is below it */
 	tn_kind kind;
-	unsigned depth;		/* 0 for a root */
-	uint64_t id;		/* of this allocator only, in this process; never 0 */
+	unsigned depth;     /* 0 for a root */
+	uint64_t id;        /* of this allocator only, in this process; never 0 */
 	uint64_t parent_id; /* 0 for a root */
 	/* Since it took memory, or (a scope) got something below it; or the last reset, if that is later.
 	 * What no owner has noted, a snapshot does: the reset of an arena that was inlined, the first chunk
@@ -98,21 +98,21 @@ TN_API size_t tn_trim_all(void) TN_SYMBOL(tn_trim_all);
 
 /* 0 takes the default. */
 typedef struct tn_watch_options {
-	unsigned interval_ms;	/* between two looks; default 1,000 */
-	unsigned growing_ms;	/* an arena or scope that grows for so long without reset; default 60,000 */
-	unsigned idle_ms;		/* a pool that keeps what a burst left, for so long; default 60,000 */
-	unsigned slab_percent;	/* a slab that is less full than this, over growing_ms; default 25 */
+	unsigned interval_ms;   /* between two looks; default 1,000 */
+	unsigned growing_ms;    /* an arena or scope that grows for so long without reset; default 60,000 */
+	unsigned idle_ms;       /* a pool that keeps what a burst left, for so long; default 60,000 */
+	unsigned slab_percent;  /* a slab that is less full than this, over growing_ms; default 25 */
 	unsigned waste_percent; /* a heap of which rounding takes more than this; default 30 */
-	size_t least_bytes;		/* committed bytes below which nothing is reported; default 256 KiB */
-	void *ctx;				/* for the callback */
+	size_t least_bytes;     /* committed bytes below which nothing is reported; default 256 KiB */
+	void *ctx;              /* for the callback */
 } tn_watch_options;
 
 typedef enum tn_finding {
 	TN_FOUND_GROWING = 1, /* arena, or scope with all below it: grows and is never reset */
-	TN_FOUND_AT_BOUND,	  /* pool: as much idle as it may keep, and objects are thrown away */
-	TN_FOUND_IDLE,		  /* pool: a burst's objects are still kept */
-	TN_FOUND_SPARSE,	  /* slab: chunks held for few objects */
-	TN_FOUND_WASTE,		  /* heap: sizes that fit no class well */
+	TN_FOUND_AT_BOUND,    /* pool: as much idle as it may keep, and objects are thrown away */
+	TN_FOUND_IDLE,        /* pool: a burst's objects are still kept */
+	TN_FOUND_SPARSE,      /* slab: chunks held for few objects */
+	TN_FOUND_WASTE,       /* heap: sizes that fit no class well */
 } tn_finding;
 
 /* One line that says what was found, by name and with its figures, for a log.

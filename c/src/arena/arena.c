@@ -21,10 +21,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../base/probes.h"
+#include "../pages/pages.h"
 #include "arena_chunks.h"
 #include "blocks.h"
-#include "../pages/pages.h"
-#include "../base/probes.h"
 #include "range.h"
 
 /* No size above this is looked at further: with it, the sums below cannot wrap. */
@@ -84,7 +84,7 @@ static char *add_large(tn_arena *a, size_t size, size_t align) {
 static size_t next_chunk_bytes(const tn_arena *a) {
 	size_t largest = 0;
 	for (const tn_arena_chunk *c = a->current; c != NULL && largest < a->chunk_bytes_max;
-		 c = c->previous)
+		c = c->previous)
 		largest = c->bytes > largest ? c->bytes : largest;
 	if (largest < a->chunk_bytes)
 		return a->chunk_bytes;
@@ -631,11 +631,11 @@ bool tn_arena_verify(const tn_arena *a) {
 
 static bool arena_options_valid(const tn_arena_options *o) {
 	bool sizes = o->chunk_bytes <= SIZE_MAX_SERVED && o->reserve_bytes <= SIZE_MAX_SERVED &&
-				 (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
+	             (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
 	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
 	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
 	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes
-									: o->buffer_bytes == 0;
+	                                : o->buffer_bytes == 0;
 	bool range = o->reserve_bytes == 0 || (o->buffer == NULL && o->source == NULL);
 	return sizes && growth && source && buffer && range;
 }

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "arena_figures.h"
 #include "../base/checkers.h"
+#include "arena_figures.h"
 
 static inline void make_current(tn_arena *a, tn_arena_chunk *chunk, char *cursor) {
 	a->current = chunk;

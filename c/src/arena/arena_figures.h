@@ -105,7 +105,7 @@ static inline void publish_arena(const tn_arena *a) {
 static inline TN_RACY void look_at_arena(const void *object, tn_position from, tn_listed *listed) {
 	const tn_arena *a = object;
 	tn_stats *stats = &listed->stats;
-	size_t here = (size_t) * (char *const volatile *)&a->cursor - from.at;
+	size_t here = (size_t)*(char *const volatile *)&a->cursor - from.at;
 	stats->resets = *(const volatile uint64_t *)&a->resets;
 	if (here > (from.room & ~(size_t)1))
 		return;

@@ -41,8 +41,8 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
 enum tn_os_fork { TN_FORK_CACHES, TN_FORK_LISTING, TN_FORK_COUNT };
 /* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set for each; none
  * of those locks is ever taken before the first call, or held while calling. */
-void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
-	void (*in_child)(void));
+void tn_os_on_fork(
+	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 /* What else the child does, with the process-wide lock free again. One function per process. */
 void tn_os_in_child(void (*call)(void));
 
@@ -82,7 +82,7 @@ const char *tn_os_variable(const char *name);
 /* Memory that other processes of the same user can find under the process's open files, by `name`, and
  * read, but neither write nor cut. */
 typedef struct tn_os_shown {
-	void *p;	   /* `size` bytes, all backed by memory; not there in the child of a fork */
+	void *p; /* `size` bytes, all backed by memory; not there in the child of a fork */
 	size_t size;
 	int file;
 	uint64_t device, inode; /* what `file` was when it was opened */
@@ -97,10 +97,10 @@ void tn_os_hide_in_child(const tn_os_shown *shown);
 
 /* What the process's malloc says of itself; UINT64_MAX where it does not say. */
 typedef struct tn_os_malloc {
-	char name[16];			  /* "glibc", "jemalloc", "mimalloc"; "" when it says nothing */
+	char name[16];            /* "glibc", "jemalloc", "mimalloc"; "" when it says nothing */
 	uint64_t allocated_bytes; /* handed out */
-	uint64_t active_bytes;	  /* of pages that hold what is handed out */
-	uint64_t held_bytes;	  /* taken from the system */
+	uint64_t active_bytes;    /* of pages that hold what is handed out */
+	uint64_t held_bytes;      /* taken from the system */
 } tn_os_malloc;
 /* Finds out which malloc this is; not while a library is opened that waits for this. And asks it, which
  * may take its locks. */

@@ -58,8 +58,8 @@ bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 	return true;
 }
 
-void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
-	void (*in_child)(void)) {
+void tn_os_on_fork(
+	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
 	(void)which, (void)before, (void)in_parent, (void)in_child;
 }
 

@@ -86,7 +86,7 @@ typedef struct fork_hook {
 } fork_hook;
 static fork_hook hooks_set[TN_FORK_COUNT]; /* under the lock; each set once */
 static fork_hook hooks_run[TN_FORK_COUNT]; /* under the lock; those whose `before` ran */
-static void (*child_call)(void);		   /* under the lock */
+static void (*child_call)(void);           /* under the lock */
 
 static _Thread_local uintptr_t thread_number;
 
@@ -145,8 +145,8 @@ static void register_fork(void) {
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
-	void (*in_child)(void)) {
+void tn_os_on_fork(
+	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
 	tn_os_lock();
 	hooks_set[which] = (fork_hook){before, in_parent, in_child};
 	tn_os_unlock();
@@ -279,7 +279,7 @@ bool tn_os_start(void (*run)(void)) {
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bool done = pthread_create(&started, &attributes, call_started, (void *)run) == 0 ||
-		pthread_create(&started, NULL, call_started, (void *)run) == 0;
+	            pthread_create(&started, NULL, call_started, (void *)run) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return done || (errno = ENOMEM, false);
@@ -378,8 +378,10 @@ void tn_os_find_malloc(void) {
 	void *mallctl = beside_malloc("mallctl"), *info = beside_malloc("mi_process_info");
 	memcpy(&malloc_found.mallctl, &mallctl, sizeof mallctl);
 	memcpy(&malloc_found.mi_process_info, &info, sizeof info);
-	malloc_found.name = mallctl != NULL ? "jemalloc" : info != NULL ? "mimalloc" :
-		beside_malloc("mallinfo2") != NULL ? "glibc" : "";
+	malloc_found.name = mallctl != NULL                      ? "jemalloc"
+	                    : info != NULL                       ? "mimalloc"
+	                    : beside_malloc("mallinfo2") != NULL ? "glibc"
+	                                                         : "";
 }
 
 static uint64_t ask_jemalloc(const char *name) {

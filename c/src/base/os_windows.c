@@ -85,12 +85,12 @@ static BOOL CALLBACK make_exit_indexes(INIT_ONCE *once, void *parameter, void **
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 	InitOnceExecuteOnce(&exit_once, make_exit_indexes, NULL, NULL);
 	return exit_indexes[which] != FLS_OUT_OF_INDEXES &&
-		FlsSetValue(exit_indexes[which], (void *)at_exit);
+	       FlsSetValue(exit_indexes[which], (void *)at_exit);
 }
 
 /* There is no fork. */
-void tn_os_on_fork(enum tn_os_fork which, void (*before)(void), void (*in_parent)(void),
-	void (*in_child)(void)) {
+void tn_os_on_fork(
+	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
 	(void)which, (void)before, (void)in_parent, (void)in_child;
 }
 

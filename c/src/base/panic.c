@@ -28,7 +28,7 @@ enum { LINE_BYTES = 512 };
 static size_t build_line(
 	char *line, const char *kind, const char *name, const char *format, va_list rest) {
 	int head = name == NULL ? snprintf(line, LINE_BYTES, "tenure: %s: ", kind)
-							: snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
+	                        : snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
 	size_t size = head < 0 ? 0 : (size_t)head;
 	int tail = vsnprintf(line + size, LINE_BYTES - size, format, rest);
 	size += tail < 0 ? 0 : (size_t)tail;

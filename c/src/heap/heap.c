@@ -23,10 +23,9 @@
 
 #include "spans.h"
 
-
 /* By (size + 15) / 16. */
 static const uint8_t fast_classes[FAST_BYTES / HEAP_GRAIN + 1] = {
-	0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11,			/* 256 */
+	0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11,          /* 256 */
 	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15, /* 512 */
 	16, 16, 16, 16, 16, 16, 16, 16, 17, 17, 17, 17, 17, 17, 17, 17, /* 768 */
 	18, 18, 18, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19, /* 1024 */
@@ -36,8 +35,7 @@ static const uint8_t fast_classes[FAST_BYTES / HEAP_GRAIN + 1] = {
 static const uint64_t no_bits;
 
 /* Copied for each new heap; the rooms are heap_class_bytes. */
-#define EMPTY_BIN(room)                                                                                \
-	{ (uint64_t *)(uintptr_t)&no_bits, NULL, room, NULL }
+#define EMPTY_BIN(room) {(uint64_t *)(uintptr_t)&no_bits, NULL, room, NULL}
 static const bin empty_bins[HEAP_CLASS_COUNT] = {
 	EMPTY_BIN(16),
 	EMPTY_BIN(32),
@@ -143,7 +141,7 @@ static void cut_span(tn_heap *h, span *s, unsigned class) {
 	s->reciprocal = (uint32_t)(UINT32_MAX / room + 1);
 	s->room = room;
 	s->count = (uint16_t)(count < SPAN_SLOTS_MAX ? count : SPAN_SLOTS_MAX);
-	s->class = (uint8_t) class;
+	s->class = (uint8_t)class;
 	s->known_live = 0;
 	clear_span(s);
 	h->shelves[class].spans++;
@@ -360,7 +358,7 @@ static size_t large_chunk(const tn_heap *h, size_t size, size_t align) {
 	if (whole > PTRDIFF_MAX - TN_OS_PAGE)
 		return 0;
 	return tn_is_paged(&h->source) ? tn_pages_reserved(whole, TN_OS_PAGE)
-								   : tn_round_up(whole, TN_OS_PAGE);
+	                               : tn_round_up(whole, TN_OS_PAGE);
 }
 
 static void *alloc_large(tn_heap *h, size_t size, size_t align) {

@@ -13,11 +13,11 @@
 
 #include <errno.h>
 
-#include "classes.h"
-#include "../listing/owned.h"
 #include "../base/probes.h"
-#include "../slab/slots.h"
+#include "../listing/owned.h"
 #include "../slab/slab.h"
+#include "../slab/slots.h"
+#include "classes.h"
 
 enum {
 	SIZE_AND_FENCE = TN_FENCE_BYTES + sizeof(size_t),
@@ -41,7 +41,7 @@ struct tn_heap {
 	bool zero;
 	bool expendable;
 	tn_slab *slabs[HEAP_CLASS_COUNT]; /* made when they are first needed */
-	tn_slab *records;				  /* of large blocks */
+	tn_slab *records;                 /* of large blocks */
 	large_block *large;
 	large_block *dead;
 	size_t dead_count;
@@ -58,7 +58,6 @@ struct tn_heap {
 	tn_node *node;
 	char name[TN_NAME_BYTES + 1];
 };
-
 
 static tn_heap *heap_enter(const tn_heap *h, const char *operation) {
 	tn_heap *mutable = (tn_heap *)(uintptr_t)h;

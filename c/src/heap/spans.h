@@ -9,10 +9,10 @@
 
 #include <errno.h>
 
-#include "classes.h"
-#include "../slab/grid.h"
 #include "../listing/owned.h"
 #include "../pages/pages.h"
+#include "../slab/grid.h"
+#include "classes.h"
 
 enum {
 	SPAN_WORDS = 16,
@@ -21,12 +21,12 @@ enum {
 };
 
 enum span_state {
-	SPAN_GONE,	  /* the record is not in use */
-	SPAN_SPARE,	  /* without blocks, for whichever class comes first */
+	SPAN_GONE,    /* the record is not in use */
+	SPAN_SPARE,   /* without blocks, for whichever class comes first */
 	SPAN_CURRENT, /* its class allocates from it */
-	SPAN_FULL,	  /* or nearly: with too few free slots to be listed */
+	SPAN_FULL,    /* or nearly: with too few free slots to be listed */
 	SPAN_PARTIAL, /* listed by its class */
-	SPAN_LARGE,	  /* one block */
+	SPAN_LARGE,   /* one block */
 };
 
 typedef struct span {
@@ -39,7 +39,7 @@ typedef struct span {
 	/* Frees until somebody has to look. Full: until enough slots are free; partial: at most until all
 	 * are; large: 1. */
 	uint32_t countdown;
-	uint16_t count;		 /* slots */
+	uint16_t count;      /* slots */
 	uint16_t known_live; /* of them, as the heap's live_bytes has it */
 	uint8_t class;
 	uint8_t state;
@@ -81,7 +81,7 @@ enum {
 /* A class as every call reads it. */
 typedef struct bin {
 	uint64_t *word; /* of the current span; without one, a word that is 0 */
-	char *base;		/* the slot of that word's first bit */
+	char *base;     /* the slot of that word's first bit */
 	size_t room;
 	span *current;
 } bin;

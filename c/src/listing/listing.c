@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../watch/live.h"
 #include "../base/lock.h"
 #include "../base/modes.h"
-#include "../watch/observer.h"
 #include "../pages/pages.h"
+#include "../watch/live.h"
+#include "../watch/observer.h"
 #include "../watch/watch.h"
 
 enum {
-	TRAIL = 64,		  /* levels that a walk finds back to from a node that has gone */
+	TRAIL = 64,       /* levels that a walk finds back to from a node that has gone */
 	STABLE_STEP = 64, /* records that are made at a time */
 };
 _Static_assert(2 + TN_FIGURES_ALL <= TN_NODE_FIGURES, "a node has room for the figures");
@@ -25,7 +25,7 @@ static struct {
 	tn_lock lock;
 	size_t last_index;
 	tn_stable nodes;
-	bool on_fork;			 /* it is arranged */
+	bool on_fork;            /* it is arranged */
 	TN_ATOMIC(size_t) walks; /* that have begun */
 } listing = {.nodes = {.bytes = sizeof(tn_node)}, .last_index = 1 /* the page layer's */};
 

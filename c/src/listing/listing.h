@@ -109,7 +109,7 @@ typedef struct tn_stable {
 	size_t bytes, node_offset;
 	/* Under the lock. */
 	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
-	size_t count, fresh;	 /* of them; the first ones, that were never used */
+	size_t count, fresh;     /* of them; the first ones, that were never used */
 } tn_stable;
 
 /* How many must lie unused before one is used again, so that a stale pointer finds it unused. */

@@ -34,13 +34,13 @@ enum { TN_NODE_NAME_BYTES = 32, TN_NODE_LOOKS = 100 };
 enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
 
 typedef struct tn_node {
-	TN_ATOMIC(size_t) life;	  /* odd while it is listed */
+	TN_ATOMIC(size_t) life;   /* odd while it is listed */
 	TN_ATOMIC(size_t) number; /* of its allocator among those that were here; stays when that moves */
 	TN_ATOMIC(struct tn_node *) parent;
 	TN_ATOMIC(struct tn_node *) newest; /* of what is below it */
-	TN_ATOMIC(struct tn_node *) older;	/* below the same parent */
-	TN_ATOMIC(size_t) place;			/* below its parent */
-	TN_ATOMIC(size_t) version;			/* of the figures: odd while they are written, 0 before */
+	TN_ATOMIC(struct tn_node *) older;  /* below the same parent */
+	TN_ATOMIC(size_t) place;            /* below its parent */
+	TN_ATOMIC(size_t) version;          /* of the figures: odd while they are written, 0 before */
 	TN_ATOMIC(size_t) figures[TN_NODE_FIGURES];
 	TN_ATOMIC(char) name[TN_NODE_NAME_BYTES]; /* its owner reads it as a string */
 	TN_ATOMIC(const void *) kind;

@@ -7,8 +7,8 @@
 #include <tenure/heap.h>
 #include <tenure/slab.h>
 
-#include "listing.h"
 #include "../base/modes.h"
+#include "listing.h"
 
 /* As create; with `parent` NULL they are listed as roots if they have a name. */
 tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o);

@@ -53,7 +53,7 @@ typedef struct chunk_list {
 static struct {
 	chunk_list warm[CLASS_COUNT];
 	chunk_list cold[CLASS_COUNT];
-	size_t low[CLASS_COUNT];	 /* fewest warm chunks since the last tick */
+	size_t low[CLASS_COUNT];     /* fewest warm chunks since the last tick */
 	unsigned ticks[CLASS_COUNT]; /* releases since the last tick */
 	size_t warm_bytes;
 	size_t reserved_bytes;
@@ -317,7 +317,7 @@ static size_t alone_bytes(size_t size) {
 static void *acquire_alone(size_t size, size_t align) {
 	size_t whole = alone_bytes(size);
 	void *p = whole == 0 ? (errno = ENOMEM, NULL)
-						 : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
+	                     : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
 	if (p == NULL)
 		return NULL;
 	if (!tn_os_commit(p, whole)) {

@@ -13,9 +13,9 @@
 #include "page_table.h"
 
 /* Bounds of the warm cache, bytes. */
-#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)			/* process */
-#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)		/* larger chunks are never kept warm */
-#define TN_PAGES_CLASS_BYTES_MAX ((size_t)16 << 20)		/* larger chunks are mapped alone */
+#define TN_PAGES_WARM_BYTES ((size_t)64 << 20)          /* process */
+#define TN_PAGES_WARM_CHUNK_BYTES ((size_t)8 << 20)     /* larger chunks are never kept warm */
+#define TN_PAGES_CLASS_BYTES_MAX ((size_t)16 << 20)     /* larger chunks are mapped alone */
 #define TN_PAGES_THREAD_CHUNK_BYTES ((size_t)256 << 10) /* larger ones are not kept by a thread */
 
 /* Takes a chunk of at least `size` bytes, aligned to at least `align`; its contents are undefined.
@@ -45,8 +45,8 @@ static inline size_t tn_pages_reserved(size_t size, size_t align) {
 	return whole <= TN_OS_PAGE ? TN_OS_PAGE : (whole & (whole - 1)) == 0 ? whole : power;
 }
 
-/* The side table: who owns the chunk that begins at `base` (tn_pages_owner in page_table.h). Set by owners
- * that are looked up by pointer.
+/* The side table: who owns the chunk that begins at `base` (tn_pages_owner in page_table.h). Set by
+ * owners that are looked up by pointer.
  *
  * fails    false when the table has no room for this address; never when `owner` is NULL
  * threads  any; for one base, set is ordered by whoever hands the chunk on */

@@ -19,8 +19,8 @@
 #include <stdarg.h>
 
 #include "../arena/arena_figures.h"
-#include "../slab/grid.h"
 #include "../base/probes.h"
+#include "../slab/grid.h"
 #include "limits.h"
 
 enum {
@@ -557,7 +557,7 @@ static bool is_above(const scope *s, const scope *below) {
 
 static bool may_adopt(const scope *child, const scope *parent) {
 	return child->parent != NULL && child->state == SCOPE_ALIVE && parent->state == SCOPE_ALIVE &&
-		   child->origin == parent->origin && !is_above(child, parent);
+	       child->origin == parent->origin && !is_above(child, parent);
 }
 
 /* Lets what is above the new parent count the child, and no more what is above the old one only. */

@@ -34,10 +34,10 @@ typedef struct scope {
 	/* Children, newest first; of a shared one under the list's lock. */
 	struct scope *newest, *older, *newer;
 	deferred *deferred;
-	struct scope *limited;	  /* the nearest with limits, from this one up, or NULL */
+	struct scope *limited;    /* the nearest with limits, from this one up, or NULL */
 	const tn_source *origin;  /* where the tree's chunks come from; NULL: the page layer */
 	tn_source origin_of_root; /* if this is a root that was given one */
-	size_t held_bytes;		  /* chunks of its own, and of the allocators that it owns */
+	size_t held_bytes;        /* chunks of its own, and of the allocators that it owns */
 	TN_ATOMIC(size_t) external_bytes;
 	/* Its limits, and what counts against them: changed by any thread below. */
 	size_t hard_bytes, soft_bytes; /* SIZE_MAX: none */

@@ -36,9 +36,9 @@ typedef struct magazine {
 typedef struct magazine_list {
 	TN_GUARDED(magazine *) newest;
 	TN_GUARDED(size_t) count;
-	TN_GUARDED(size_t) low;		   /* fewest in this window */
+	TN_GUARDED(size_t) low;        /* fewest in this window */
 	TN_GUARDED(size_t) low_before; /* in the window before */
-	TN_GUARDED(size_t) surplus;	   /* to leave: neither window needed them */
+	TN_GUARDED(size_t) surplus;    /* to leave: neither window needed them */
 } magazine_list;
 
 typedef struct depot {
@@ -46,11 +46,11 @@ typedef struct depot {
 	magazine_list full;
 	magazine_list empty;
 	TN_GUARDED(magazine *) partial; /* where what threads flush is gathered, or NULL */
-	TN_GUARDED(size_t) slots;		/* in full magazines and the partial one */
+	TN_GUARDED(size_t) slots;       /* in full magazines and the partial one */
 	TN_GUARDED(size_t) weight;
 	TN_GUARDED(size_t) moved; /* slots that came or went in this window */
-	size_t magazine_slots;	  /* the partial one is full then */
-	size_t most_slots;		  /* what the depot takes */
+	size_t magazine_slots;    /* the partial one is full then */
+	size_t most_slots;        /* what the depot takes */
 	size_t most_weight;
 } depot;
 
@@ -113,7 +113,7 @@ static inline bool is_beyond_bounds(const depot *d) {
 
 static inline bool has_room(const depot *d, const magazine *m) {
 	return !is_beyond_bounds(d) && TN_AT(m->count) <= d->most_slots - TN_AT(d->slots) &&
-		   TN_AT(m->weight) <= d->most_weight - TN_AT(d->weight);
+	       TN_AT(m->weight) <= d->most_weight - TN_AT(d->weight);
 }
 
 /* ---- one exchange each, under the lock ---- */

@@ -12,10 +12,10 @@
 #include <errno.h>
 
 #include "../base/checkers.h"
-#include "thread_cache.h"
 #include "../base/modes.h"
 #include "../pages/pages.h"
 #include "shared_slab.h"
+#include "thread_cache.h"
 
 enum {
 	MOST_POOL_CAPACITY = 64,
@@ -203,8 +203,8 @@ size_t tn_pool_trim(tn_pool *hot) {
 	read_memory(p, &after);
 	/* Others may have taken more meanwhile. */
 	return before.committed_bytes > after.committed_bytes
-			   ? before.committed_bytes - after.committed_bytes
-			   : 0;
+	           ? before.committed_bytes - after.committed_bytes
+	           : 0;
 }
 
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {

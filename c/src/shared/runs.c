@@ -21,10 +21,10 @@
 #include <string.h>
 
 #include "../base/checkers.h"
-#include "../slab/grid.h"
 #include "../base/modes.h"
 #include "../base/os.h"
 #include "../pages/pages.h"
+#include "../slab/grid.h"
 
 #define RUNS_KIND "size_based_arena"
 #define RUNS_CHUNK_BYTES ((size_t)2 << 20)

@@ -23,14 +23,14 @@
 
 #include <errno.h>
 
-#include "../slab/grid.h"
-#include "thread_cache.h"
 #include "../base/modes.h"
 #include "../pages/pages.h"
+#include "../slab/grid.h"
 #include "shared_slab.h"
+#include "thread_cache.h"
 
 enum {
-	RANKS = 4,			 /* from the fullest chunks to the emptiest */
+	RANKS = 4,           /* from the fullest chunks to the emptiest */
 	FIRST_CAPACITY = 64, /* also a cache line of states */
 	/* As in slab.c: the record's first words and slot 0 should not share their low 12 bits. */
 	RECORD_GAP = 13 * TN_OS_LINE,
@@ -39,9 +39,9 @@ enum {
 
 typedef struct shared_chunk {
 	char *base;
-	struct shared_chunk *next, **link;			   /* in the list of its rank, or none */
+	struct shared_chunk *next, **link;             /* in the list of its rank, or none */
 	struct shared_chunk *next_chunk, **link_chunk; /* of all */
-	size_t free;								   /* bits that are set */
+	size_t free;                                   /* bits that are set */
 	_Atomic(size_t) carved;
 	bool empty; /* all of it is free, and it is counted as such */
 	uint64_t bits[];
@@ -59,7 +59,7 @@ typedef struct shared_slab {
 	shared_chunk *ranks[RANKS];
 	shared_chunk *chunks;
 	size_t chunk_count, listed_count, empty_count,
-		retain_chunks;		 /* listed: in the list of their rank */
+		retain_chunks;       /* listed: in the list of their rank */
 	_Atomic(size_t) outside; /* slots */
 	size_t taken_bytes, limit_bytes;
 	size_t peak;
@@ -733,7 +733,7 @@ static void choose_capacity(shared_slab *s, size_t asked) {
 	size_t reach = MAGAZINE_REACH / s->slot_size;
 	size_t most = reach == 0 ? 1 : reach < TN_MAGAZINE_SLOTS_MAX ? reach : TN_MAGAZINE_SLOTS_MAX;
 	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
-	s->cache.least_capacity = (uint32_t)(asked != 0				 ? asked
+	s->cache.least_capacity = (uint32_t)(asked != 0              ? asked
 										 : most < FIRST_CAPACITY ? most
 																 : FIRST_CAPACITY);
 }
@@ -749,9 +749,9 @@ tn_shared_slab *tn_shared_slab_make(
 							 .depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.state = TN_ALIVE,
 		.slot_size = tn_round_up(size, align),
-		.retain_chunks = o->retain_chunks == 0		   ? 1
-						 : o->retain_chunks == TN_NONE ? 0
-													   : o->retain_chunks,
+		.retain_chunks = o->retain_chunks == 0         ? 1
+	                     : o->retain_chunks == TN_NONE ? 0
+	                                                   : o->retain_chunks,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.init = o->init,
 		.fini = o->fini,

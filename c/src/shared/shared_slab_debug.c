@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-#include "thread_cache.h"
 #include "../base/modes.h"
 #include "../pages/pages.h"
-#include "shared_slab.h"
 #include "../slab/slab.h"
+#include "shared_slab.h"
+#include "thread_cache.h"
 
 typedef struct locked_slab {
 	tn_shared_slab hot;

@@ -29,8 +29,8 @@
 #include <errno.h>
 
 #include "../base/os.h"
-#include "../pages/pages.h"
 #include "../base/panic.h"
+#include "../pages/pages.h"
 
 enum {
 	EXCHANGES_TO_GROW = 4,

@@ -40,19 +40,19 @@ typedef struct cache_owner {
 typedef struct local {
 	tn_local hot;
 	uint64_t key;
-	uint32_t far_takes;				 /* left until it comes near */
-	uint32_t flushes;				 /* of the cache, that it has followed */
-	TN_ATOMIC(cache *) cache;		 /* NULL: destroyed meanwhile */
-	TN_ATOMIC(uint32_t) changes;	 /* odd while the magazines change hands */
-	TN_ATOMIC(uint32_t) count;		 /* slots that they held before that */
-	TN_ATOMIC(void ***) top_at;		 /* where the top is: in `hot`, or near */
-	TN_ATOMIC(void **) bottom;		 /* the word below the loaded magazine's oldest slot */
-	TN_GUARDED(magazine *) loaded;	 /* or NULL */
+	uint32_t far_takes;              /* left until it comes near */
+	uint32_t flushes;                /* of the cache, that it has followed */
+	TN_ATOMIC(cache *) cache;        /* NULL: destroyed meanwhile */
+	TN_ATOMIC(uint32_t) changes;     /* odd while the magazines change hands */
+	TN_ATOMIC(uint32_t) count;       /* slots that they held before that */
+	TN_ATOMIC(void ***) top_at;      /* where the top is: in `hot`, or near */
+	TN_ATOMIC(void **) bottom;       /* the word below the loaded magazine's oldest slot */
+	TN_GUARDED(magazine *) loaded;   /* or NULL */
 	TN_GUARDED(magazine *) previous; /* or NULL */
 	TN_ATOMIC(size_t) previous_count;
-	uint32_t capacity;	/* slots of the magazines that it fills */
+	uint32_t capacity;  /* slots of the magazines that it fills */
 	uint32_t exchanges; /* with the depot, since it grew */
-	bool handled;		/* a caller has its address */
+	bool handled;       /* a caller has its address */
 	const void *thread;
 	struct local *next_of_thread;
 	/* Under the depot's lock. */
@@ -68,9 +68,9 @@ struct cache {
 	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
 	/* What is above is read with many calls, what is below is written with every exchange. */
 	_Alignas(TN_OS_LINE) depot depot;
-	TN_GUARDED(local *) locals;	 /* under the depot's lock */
+	TN_GUARDED(local *) locals;  /* under the depot's lock */
 	TN_GUARDED(magazine *) left; /* in the hands of threads, when it was closed */
-	cache *next, **link;		 /* in the registry, under its lock */
+	cache *next, **link;         /* in the registry, under its lock */
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;

@@ -30,12 +30,12 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "sort.h"
 #include "../base/probes.h"
-#include "slab_figures.h"
 #include "magazines.h"
-#include "slots.h"
 #include "slab.h"
+#include "slab_figures.h"
+#include "slots.h"
+#include "sort.h"
 
 enum {
 	EXTRA_MAGAZINES = 2,
@@ -46,7 +46,7 @@ enum {
 	COUNTED_MAX = 1 << 16, /* free slots that are counted by chunk for a reader */
 };
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
-#define GUARDED_BYTES_MAX ((size_t)64 << 20)	 /* debug: per process, slots with pages of their own */
+#define GUARDED_BYTES_MAX ((size_t)64 << 20)     /* debug: per process, slots with pages of their own */
 
 static _Atomic(size_t) guarded_bytes;
 
@@ -343,7 +343,7 @@ static void redistribute(slab *s, uintptr_t order, size_t total) {
 	for (size_t i = 0; order != 0; i++)
 		push_magazine(i < used_count ? &used : &spare, pop_magazine(&order));
 	for (uintptr_t magazine = pop_magazine(&s->empty); magazine != 0;
-		 magazine = pop_magazine(&s->empty))
+		magazine = pop_magazine(&s->empty))
 		push_magazine(&spare, magazine);
 	for (uintptr_t magazine = pop_magazine(&spare); magazine != 0; magazine = pop_magazine(&spare))
 		if (!in_leaving_chunk(s, magazine))

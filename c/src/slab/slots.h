@@ -10,9 +10,9 @@
 #include <tenure/slab.h>
 
 #include "../base/checkers.h"
-#include "grid.h"
 #include "../base/modes.h"
 #include "../pages/pages.h"
+#include "grid.h"
 
 enum {
 	MAGAZINE_WORDS_MIN = 8,
@@ -25,7 +25,7 @@ typedef struct slot_record {
 	const void *alloc_site;
 	const void *free_site;
 	struct slot_record *younger; /* the next in the quarantine */
-	bool idle;					 /* live, but nobody may use it: in a pool */
+	bool idle;                   /* live, but nobody may use it: in a pool */
 } slot_record;
 
 /* How slots lie in a chunk: slot i at i * stride + lead. */
@@ -40,10 +40,10 @@ typedef struct chunk {
 	struct chunk *next;
 	const shape *shape;
 	char *base;
-	size_t carved;		 /* slots */
+	size_t carved;       /* slots */
 	size_t carved_bytes; /* the same times the stride */
-	size_t free;		 /* scratch: slots found in magazines */
-	bool leaving;		 /* scratch: about to go back */
+	size_t free;         /* scratch: slots found in magazines */
+	bool leaving;        /* scratch: about to go back */
 	uint64_t bits[];
 } chunk;
 
@@ -90,10 +90,10 @@ typedef struct slab {
 	void *ctx;
 	tn_source source;
 
-	size_t unsorted;	 /* listed since the free slots were sorted */
-	size_t freed;		 /* by listed magazines, since the last return of chunks */
+	size_t unsorted;     /* listed since the free slots were sorted */
+	size_t freed;        /* by listed magazines, since the last return of chunks */
 	size_t window_freed; /* the same, since the window of the high-water mark began */
-	size_t window_peak;	 /* most slots in use seen in this window, and in the one before */
+	size_t window_peak;  /* most slots in use seen in this window, and in the one before */
 	size_t earlier_peak;
 	size_t peak;
 	uint64_t refills;
@@ -103,7 +103,7 @@ typedef struct slab {
 	/* Partly used chunks when they were counted last, and what is live in them. */
 	size_t partial_count, partial_live;
 	struct tn_node *node; /* where it is listed, or NULL */
-	const char *kind;	  /* what panics call it */
+	const char *kind;     /* what panics call it */
 	char name[TN_NAME_BYTES + 1];
 } slab;
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "../base/atomics.h"
+#include "../base/lock.h"
+#include "../base/os.h"
 #include "../listing/listing.h"
 #include "live_format.h"
-#include "../base/lock.h"
 #include "observer.h"
-#include "../base/os.h"
 
 enum { LIVE_INTERVAL_MS = 250, MALLOC_INTERVAL_MS = 1000 };
 

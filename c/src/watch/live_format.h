@@ -38,17 +38,17 @@ enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
 typedef struct tn_live_header {
 	char magic[8];
 	uint32_t version, header_bytes, row_bytes, row_max;
-	uint64_t process;	 /* as the process itself sees its number: a child may show the parent's file */
+	uint64_t process;    /* as the process itself sees its number: a child may show the parent's file */
 	uint64_t started_ms; /* when the view began; these and other times are of the monotonic clock */
-	uint64_t mode;		 /* TN_MODE */
+	uint64_t mode;       /* TN_MODE */
 } tn_live_header;
 
 typedef struct tn_live_state {
-	uint64_t taken_ms;		 /* when the snapshot was taken */
-	uint64_t row_count;		 /* rows that follow */
+	uint64_t taken_ms;       /* when the snapshot was taken */
+	uint64_t row_count;      /* rows that follow */
 	uint64_t left_out_count; /* allocators for which there was no row */
 	uint64_t resident_bytes; /* of the process */
-	char malloc_name[16];	 /* "" when nothing is known about malloc */
+	char malloc_name[16];    /* "" when nothing is known about malloc */
 	uint64_t malloc_allocated_bytes, malloc_active_bytes, malloc_held_bytes;
 } tn_live_state;
 

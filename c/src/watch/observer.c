@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #include "../base/atomics.h"
-#include "../listing/listing.h"
 #include "../base/lock.h"
 #include "../base/os.h"
+#include "../listing/listing.h"
 
 typedef struct observed {
 	tn_lock calling; /* outermost */
@@ -19,13 +19,13 @@ typedef struct observed {
 } observed;
 
 static struct {
-	tn_lock lock;			  /* what follows, and all of `observed` but `calling` */
+	tn_lock lock;             /* what follows, and all of `observed` but `calling` */
 	TN_ATOMIC(uint32_t) bell; /* what the thread sleeps on; changes when it has to look again */
-	bool running;			  /* the thread has not yet found that there is no work */
-	bool unjoined;			  /* there is a thread, or has been one */
-	bool closed;			  /* there will be no other one */
-	uint64_t process;		  /* that it was started in; 0 before */
-	uintptr_t thread;		  /* its number, once it runs */
+	bool running;             /* the thread has not yet found that there is no work */
+	bool unjoined;            /* there is a thread, or has been one */
+	bool closed;              /* there will be no other one */
+	uint64_t process;         /* that it was started in; 0 before */
+	uintptr_t thread;         /* its number, once it runs */
 	observed works[TN_OBSERVED_COUNT];
 } observer;
 

@@ -16,8 +16,8 @@
 
 #include "../base/lock.h"
 #include "../base/modes.h"
-#include "observer.h"
 #include "../pages/pages.h"
+#include "observer.h"
 
 enum {
 	LOOKS_LEAST = 3, /* in a row, whatever the times are */
@@ -155,7 +155,7 @@ static bool hold_streak(streak *s, bool holds, uint64_t since_ms, unsigned least
 	s->looks++;
 	/* The next look would be too late. */
 	return s->looks >= LOOKS_LEAST &&
-		   watch.now_ms + watch.options.interval_ms / 2 >= s->since_ms + least_ms;
+	       watch.now_ms + watch.options.interval_ms / 2 >= s->since_ms + least_ms;
 }
 
 /* Which allocator: of one that a scope owns, also which scope. */
@@ -168,7 +168,7 @@ static int show_name(char *text, size_t size, const tn_listed *listed) {
 		return length;
 	length += snprintf(text + length, size - (size_t)length, " of ");
 	return length +
-		   show_name(text + length, size - (size_t)length, &watch.levels[listed->depth - 1].listed);
+	       show_name(text + length, size - (size_t)length, &watch.levels[listed->depth - 1].listed);
 }
 
 static void report(watched *w, tn_finding finding, const tn_listed *listed, const char *what) {

@@ -170,8 +170,7 @@ static int run_rounds(void (*run)(void)) {
 	local = shared == NULL ? NULL : tn_shared_slab_local(shared);
 	pool = tn_pool_create(32, 0, NULL);
 	heap = tn_heap_create(NULL);
-	if (arena == NULL || slab == NULL || local == NULL || pool == NULL ||
-		heap == NULL)
+	if (arena == NULL || slab == NULL || local == NULL || pool == NULL || heap == NULL)
 		return 1;
 	run();
 	for (int round = 0; round < ROUNDS; round++) {

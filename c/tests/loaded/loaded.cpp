@@ -45,7 +45,7 @@ struct opened {
 		return right && in_use() == 0 && end() && dlclose(handle) == 0;
 	}
 
-  private:
+private:
 	template <typename F> void find(F &function, const char *name) {
 		function = reinterpret_cast<F>(dlsym(handle, name));
 	}
@@ -54,7 +54,7 @@ struct opened {
 // Threads that are there before any library is opened and end after all are closed; each round all of
 // them do the same.
 class old_threads {
-  public:
+public:
 	explicit old_threads(size_t count) : count_(count) {
 		for (size_t i = 0; i < count; i++)
 			threads_.emplace_back([this] { work(); });
@@ -75,7 +75,7 @@ class old_threads {
 		return wrong_ == 0;
 	}
 
-  private:
+private:
 	void work() {
 		for (size_t round = 1;; round++) {
 			std::function<bool()> job;
@@ -152,7 +152,7 @@ TEST(loaded, two_libraries_that_contain_tenure) {
 		opened first(TENURE_STATIC_MODULE), second(TENURE_OTHER_MODULE);
 		bool right = first.live([&] {
 			return second.handle != nullptr && second.begin() && use_with_threads(threads, first) &&
-				use_with_threads(threads, second) && use_with_threads(threads, first);
+			       use_with_threads(threads, second) && use_with_threads(threads, first);
 		});
 		right &= use_with_threads(threads, second) && second.in_use() == 0 && second.end();
 		return right && dlclose(second.handle) == 0;
@@ -165,8 +165,8 @@ TEST(loaded, one_that_contains_it_beside_the_shared_one) {
 		opened first(TENURE_SHARED_MODULE), second(TENURE_STATIC_MODULE);
 		return first.live([&] {
 			return use_with_threads(threads, first) &&
-				second.live([&] { return use_with_threads(threads, second); }) &&
-				use_with_threads(threads, first);
+			       second.live([&] { return use_with_threads(threads, second); }) &&
+			       use_with_threads(threads, first);
 		});
 	});
 }

@@ -13,14 +13,14 @@ int main(int argc, char **argv) {
 	tn_heap *h = make_heap("h");
 	tn_heap_alloc(h, 48, 0);
 	const char *from = argv[2];
-	void *p = *from == 'm'			? malloc(48)
-		: *from == 'h'				? tn_heap_alloc(make_heap("other"), 48, 0)
-		: strcmp(from, "slab") == 0 ? tn_slab_alloc(make_slab("s", 48, 0))
-		: *from == 'a'				? tn_arena_alloc(make_arena("a"), 48, 0)
-		: *from == 'b'				? (void *)(uintptr_t)0xfff0000000000010
-		: *from == 'i'				? (void *)h
-		: *(from + 2) == 'a' && *(from + 3) == 't' ? here
-												   : there;
+	void *p = *from == 'm'                               ? malloc(48)
+	          : *from == 'h'                             ? tn_heap_alloc(make_heap("other"), 48, 0)
+	          : strcmp(from, "slab") == 0                ? tn_slab_alloc(make_slab("s", 48, 0))
+	          : *from == 'a'                             ? tn_arena_alloc(make_arena("a"), 48, 0)
+	          : *from == 'b'                             ? (void *)(uintptr_t)0xfff0000000000010
+	          : *from == 'i'                             ? (void *)h
+	          : *(from + 2) == 'a' && *(from + 3) == 't' ? here
+	                                                     : there;
 	tell("p", p);
 	/* Without a size of its own release frees it as any other. */
 	tell_word("op", IS("free_sized") && TN_MODE == TN_MODE_RELEASE ? "free" : argv[1]);

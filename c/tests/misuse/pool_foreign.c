@@ -15,11 +15,11 @@ int main(int argc, char **argv) {
 	static char here[64];
 	char there[64];
 	tn_pool *p = make_pool("p", 64);
-	void *object = IS("static")	 ? here
-		: IS("stack")			 ? there
-		: IS("malloc")			 ? malloc(64)
-		: IS("other")			 ? tn_pool_get(make_pool("other", 64))
-								 : tn_shared_slab_alloc(make_shared_slab("slab", 64, 0));
+	void *object = IS("static")   ? here
+	               : IS("stack")  ? there
+	               : IS("malloc") ? malloc(64)
+	               : IS("other")  ? tn_pool_get(make_pool("other", 64))
+	                              : tn_shared_slab_alloc(make_shared_slab("slab", 64, 0));
 	tell("o", object);
 	tn_pool_put(p, tn_pool_get(p));
 	tn_pool_put(p, object);

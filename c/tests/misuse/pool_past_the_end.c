@@ -13,8 +13,9 @@ int main(int argc, char **argv) {
 	tn_pool *p = tn_pool_create((size_t)size, 1, &(tn_pool_options){.name = "p"});
 	char where[60];
 	char *object = tn_pool_get(p); /* get */
-	snprintf(where, sizeof where, past ? "past its end, at byte %d of %d"
-		: "before its start, at byte -1 of %.0d%d", past ? size : 0, size);
+	snprintf(where, sizeof where,
+		past ? "past its end, at byte %d of %d" : "before its start, at byte -1 of %.0d%d",
+		past ? size : 0, size);
 	tell("o", object);
 	tell_word("op", argv[1]);
 	tell_word("where", where);

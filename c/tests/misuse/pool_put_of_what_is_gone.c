@@ -8,8 +8,8 @@
 #include "misuse.h"
 
 int main(int argc, char **argv) {
-	tn_pool *p = tn_pool_create(64, 0, &(tn_pool_options){.name = "p",
-		.max_idle_objects = IS("bound") ? TN_NONE : 0});
+	tn_pool *p = tn_pool_create(
+		64, 0, &(tn_pool_options){.name = "p", .max_idle_objects = IS("bound") ? TN_NONE : 0});
 	void *kept = tn_pool_get(p);
 	void *object = tn_pool_get(p); /* get */
 	tell("o", object);

@@ -12,11 +12,11 @@ int main(int argc, char **argv) {
 	char there[48];
 	static tn_runs other = {.name = "o", .slot_bytes = 48, .align = 8, .count = 10, .lease_slots = 1};
 	static _Thread_local tn_lease lease_of_other;
-	void *p = IS("static")	 ? here
-			  : IS("stack")	 ? there
-			  : IS("malloc") ? malloc(48)
-			  : IS("other")	 ? tn_runs_alloc_slow(&other, &lease_of_other, 1)
-							 : tn_slab_alloc(make_slab("s", 48, 8));
+	void *p = IS("static")   ? here
+	          : IS("stack")  ? there
+	          : IS("malloc") ? malloc(48)
+	          : IS("other")  ? tn_runs_alloc_slow(&other, &lease_of_other, 1)
+	                         : tn_slab_alloc(make_slab("s", 48, 8));
 	tell("p", p);
 	give(take(1), 1);
 	give(p, 1);

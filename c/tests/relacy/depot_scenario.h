@@ -1,5 +1,5 @@
-/* What the tests of c/src/shared/depot.h have in common: slots that know where they should be, and magazines
- * of theirs that threads hand over. */
+/* What the tests of c/src/shared/depot.h have in common: slots that know where they should be, and
+ * magazines of theirs that threads hand over. */
 #ifndef TENURE_RELACY_DEPOT_SCENARIO_H
 #define TENURE_RELACY_DEPOT_SCENARIO_H
 
@@ -15,12 +15,13 @@ struct depot_scenario : engine::scenario {
 	magazine magazines[MAGAZINES];
 	guarded<size_t> slots[SLOTS];
 	size_t stamps[SLOTS]; /* what stands in them */
-	int owners[SLOTS];	  /* a thread, or IN_DEPOT */
+	int owners[SLOTS];    /* a thread, or IN_DEPOT */
 	int holders[MAGAZINES];
 	size_t most_slots;
 
 	depot_scenario(const char *name, unsigned threads, size_t most_slots)
-		: scenario(name, threads), most_slots(most_slots) {}
+		: scenario(name, threads), most_slots(most_slots) {
+	}
 
 	/* Magazine i is thread i's, with slots or for later; the other ones lie empty in the depot. */
 	void before() {

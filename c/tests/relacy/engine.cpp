@@ -168,18 +168,25 @@ void end_schedule() {
 }
 
 struct suite : rl::test_suite<suite, engine::THREADS> {
-	suite() { begin_schedule(); }
-	~suite() { end_schedule(); }
-	void before() { current->before(); }
+	suite() {
+		begin_schedule();
+	}
+	~suite() {
+		end_schedule();
+	}
+	void before() {
+		current->before();
+	}
 	void thread(unsigned number) {
 		if (number < current->threads)
 			current->thread(number);
 	}
-	void after() { current->after(); }
+	void after() {
+		current->after();
+	}
 };
 
-template <typename scheduler>
-rl::test_result_e run_with(std::ostream &state, bool again) {
+template <typename scheduler> rl::test_result_e run_with(std::ostream &state, bool again) {
 	typename scheduler::shared_context_t shared;
 	rl::istringstream initial(params.initial_state);
 	return rl::context_impl<suite, scheduler>(params, shared).simulate(state, initial, again);
@@ -217,8 +224,8 @@ bool passes(engine::scenario *s) {
 namespace engine {
 
 uint64_t load(const void *at, size_t size, order how, const place &where) {
-	return operate(at, size, where,
-		[&](atomic_word &w) { return w.load((rl::memory_order)how, info_of(where)); });
+	return operate(
+		at, size, where, [&](atomic_word &w) { return w.load((rl::memory_order)how, info_of(where)); });
 }
 
 void store(void *at, size_t size, uint64_t value, order how, const place &where) {
@@ -240,8 +247,8 @@ uint64_t add(void *at, size_t size, uint64_t value, order how, const place &wher
 
 bool replace(void *at, size_t size, uint64_t *seen, uint64_t value, order how, const place &where) {
 	return operate(at, size, where, [&](atomic_word &w) {
-		return w.compare_exchange(rl::bool_t<false>(), *seen, value, (rl::memory_order)how,
-			rl::mo_relaxed, info_of(where));
+		return w.compare_exchange(
+			rl::bool_t<false>(), *seen, value, (rl::memory_order)how, rl::mo_relaxed, info_of(where));
 	}) != 0;
 }
 
@@ -249,7 +256,7 @@ static void note(const void *at, uint64_t value, bool is_store, const place &whe
 	rl::context &c = rl::ctx();
 	rl::debug_info info = info_of(where);
 	rl::var_data *data = find(at, 0, GUARDED, where)->guarded;
-	RL_HIST(guarded_event) {at, value, is_store ? "store" : "load"} RL_HIST_END();
+	RL_HIST(guarded_event){at, value, is_store ? "store" : "load"} RL_HIST_END();
 	if (!(is_store ? data->store(*c.threadx_) : data->load(*c.threadx_)))
 		c.fail_test("", rl::test_result_data_race, info);
 }

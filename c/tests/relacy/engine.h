@@ -60,7 +60,8 @@ struct scenario {
 	virtual void before() = 0;
 	virtual void thread(unsigned number) = 0;
 	virtual void after() = 0;
-	scenario(const char *name, unsigned threads) : name(name), threads(threads) {}
+	scenario(const char *name, unsigned threads) : name(name), threads(threads) {
+	}
 };
 
 /* Runs the arguments of a program: [SCHEDULES] random ones of each scenario, or `bound SWITCHES`, every
@@ -71,10 +72,10 @@ int explore(int argc, char **argv, scenario *const *scenarios, size_t count);
 } // namespace engine
 
 #define HERE (engine::place{__FUNCTION__, __FILE__, __LINE__})
-#define REQUIRE(condition) \
-	do { \
-		if (!(condition)) \
-			engine::fail("not so: " #condition, HERE); \
+#define REQUIRE(condition)                                                                             \
+	do {                                                                                               \
+		if (!(condition))                                                                              \
+			engine::fail("not so: " #condition, HERE);                                                 \
 	} while (0)
 
 #endif

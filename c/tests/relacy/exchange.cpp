@@ -1,6 +1,6 @@
-/* c/src/shared/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a time, none
- * is lost or comes twice, what its last owner wrote in it the next one reads, and the depot's figures
- * add up to what lies in it. */
+/* c/src/shared/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a
+ * time, none is lost or comes twice, what its last owner wrote in it the next one reads, and the depot's
+ * figures add up to what lies in it. */
 #include "depot_scenario.h"
 
 /* Threads give their full magazine and take another one. */
@@ -8,7 +8,8 @@ struct full_for_empty : depot_scenario {
 	enum { ROUNDS = 2 };
 
 	full_for_empty(const char *name, unsigned threads, size_t most_slots)
-		: depot_scenario(name, threads, most_slots) {}
+		: depot_scenario(name, threads, most_slots) {
+	}
 
 	/* Takes a full magazine for an empty one, if there are any. */
 	magazine *take(unsigned number, magazine **spare) {
@@ -52,7 +53,8 @@ struct full_for_empty : depot_scenario {
 /* Two threads leave a magazine each and one of them takes another one; the third ends windows and takes
  * what nobody needed in two of them. */
 struct surplus : full_for_empty {
-	surplus() : full_for_empty("surplus", 3, SIZE_MAX) {}
+	surplus() : full_for_empty("surplus", 3, SIZE_MAX) {
+	}
 
 	void thread(unsigned number) {
 		magazine *spare = NULL;

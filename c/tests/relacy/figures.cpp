@@ -1,5 +1,6 @@
-/* c/src/shared/thread_cache.c: the figures of a thread's magazines, read by another thread while they change
- * hands. A reading is consistent: what the loaded magazine and the previous one held at one moment. */
+/* c/src/shared/thread_cache.c: the figures of a thread's magazines, read by another thread while they
+ * change hands. A reading is consistent: what the loaded magazine and the previous one held at one
+ * moment. */
 #include "library_use.h"
 
 /* The thread's two magazines always hold TOTAL slots together, in other shares after every change, and
@@ -10,9 +11,12 @@ struct shares : engine::scenario {
 	local *l;
 	magazine *magazines[2];
 
-	shares(const char *name, unsigned threads) : scenario(name, threads) {}
+	shares(const char *name, unsigned threads) : scenario(name, threads) {
+	}
 
-	void look() { REQUIRE(count_slots_of(l) == TOTAL); }
+	void look() {
+		REQUIRE(count_slots_of(l) == TOTAL);
+	}
 
 	void load_share(int change) {
 		load(l, magazines[change % 2], ROOM, (size_t)(TOTAL - 1 - change));
@@ -41,12 +45,15 @@ struct shares : engine::scenario {
 		}
 	}
 
-	void after() { look(); }
+	void after() {
+		look();
+	}
 };
 
 /* The top is near at times, at times in the local. */
 struct moves : shares {
-	moves() : shares("top near and far", 2) {}
+	moves() : shares("top near and far", 2) {
+	}
 
 	void thread(unsigned number) {
 		if (number > 0) {
@@ -65,7 +72,8 @@ struct moves : shares {
 /* As many as the thread has in its magazines: from nothing to six, one at a time, while it fills two
  * magazines and gives one of them to the depot. */
 struct counts : slab_scenario {
-	counts() : slab_scenario("in use", 2) {}
+	counts() : slab_scenario("in use", 2) {
+	}
 
 	void thread(unsigned number) {
 		if (number == 0)

@@ -5,7 +5,8 @@
 
 struct gather : depot_scenario {
 	gather(const char *name, unsigned threads, size_t most_slots, bool in_spite)
-		: depot_scenario(name, threads, most_slots), in_spite(in_spite) {}
+		: depot_scenario(name, threads, most_slots), in_spite(in_spite) {
+	}
 
 	bool in_spite;
 
@@ -35,7 +36,8 @@ struct gather : depot_scenario {
 
 /* One thread gives, one takes all there is, and one looks for what must leave. */
 struct drain : gather {
-	drain() : gather("drain", 3, SIZE_MAX, false) {}
+	drain() : gather("drain", 3, SIZE_MAX, false) {
+	}
 
 	void thread(unsigned number) {
 		if (number == 0) {

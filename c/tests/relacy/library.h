@@ -9,9 +9,9 @@
 /* The side table is this header's own. */
 #define TENURE_TABLE_H
 void *tn_pages_owner(uintptr_t base);
+#include "base/panic.h"
 #include "listing/listing.h"
 #include "pages/pages.h"
-#include "base/panic.h"
 
 /* ---- what lies below ---- */
 
@@ -80,7 +80,8 @@ bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {
 	return true;
 }
 
-void tn_os_on_fork(enum tn_os_fork, void (*)(void), void (*)(void), void (*)(void)) {}
+void tn_os_on_fork(enum tn_os_fork, void (*)(void), void (*)(void), void (*)(void)) {
+}
 
 uint64_t tn_os_milliseconds(void) {
 	return milliseconds;
@@ -96,9 +97,11 @@ bool tn_list_at(tn_node *, const tn_node_kind *, void *, const char *, tn_node *
 	return true;
 }
 
-void tn_unlist(tn_node *) {}
+void tn_unlist(tn_node *) {
+}
 
-void tn_note_time(tn_node *, uint64_t) {}
+void tn_note_time(tn_node *, uint64_t) {
+}
 
 /* ---- the library ---- */
 

@@ -13,7 +13,8 @@ struct slab_scenario : engine::scenario {
 	bool live[SLOTS];
 	size_t live_count;
 
-	slab_scenario(const char *name, unsigned threads) : scenario(name, threads) {}
+	slab_scenario(const char *name, unsigned threads) : scenario(name, threads) {
+	}
 
 	tn_shared_slab *create(size_t magazine_slots, size_t retain_chunks, size_t limit_bytes) {
 		tn_shared_slab_options options = {};
@@ -86,7 +87,9 @@ struct slab_scenario : engine::scenario {
 		tn_shared_slab_destroy(s);
 	}
 
-	void after() { finish(slab); }
+	void after() {
+		finish(slab);
+	}
 };
 
 /* A flag that one thread raises and another one waits for. */

@@ -1,5 +1,5 @@
-/* c/src/listing/node.h: what one thread publishes, lists, unlists, lists again and moves, read by others
- * meanwhile. Each allocator has a number of its own, in all that it publishes. A reader finds no
+/* c/src/listing/node.h: what one thread publishes, lists, unlists, lists again and moves, read by
+ * others meanwhile. Each allocator has a number of its own, in all that it publishes. A reader finds no
  * mixture of figures, none of one allocator under the number or the parent of another, none twice, and
  * all that stay. */
 #define TN_NODE_FIGURES 3
@@ -33,7 +33,8 @@ struct listed_scenario : engine::scenario {
 
 	tn_node root, nodes[NODES];
 
-	listed_scenario(const char *name, unsigned threads) : scenario(name, threads) {}
+	listed_scenario(const char *name, unsigned threads) : scenario(name, threads) {
+	}
 
 	/* ---- owners ---- */
 
@@ -119,10 +120,10 @@ struct listed_scenario : engine::scenario {
 		found f = {};
 		tn_step top = {&root, 1, 0, 0};
 		for (tn_step at = tn_node_below(&root, 1, SIZE_MAX); at.node != NULL;
-			 at = tn_node_after(at, &root, 1)) {
+			at = tn_node_after(at, &root, 1)) {
 			note(&f, at, 0);
 			for (tn_step child = tn_node_below(at.node, at.life, SIZE_MAX); child.node != NULL;
-				 child = tn_node_after(child, at.node, at.life))
+				child = tn_node_after(child, at.node, at.life))
 				note(&f, child, at.number);
 		}
 		return f;
@@ -138,7 +139,8 @@ struct listed_scenario : engine::scenario {
 
 /* One that publishes all the time. */
 struct publishes : listed_scenario {
-	publishes(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+	publishes(const char *name, unsigned threads) : listed_scenario(name, threads) {
+	}
 
 	void before() {
 		begin();
@@ -148,13 +150,18 @@ struct publishes : listed_scenario {
 		for (size_t turn = 1; turn < 4; turn++)
 			publish(&nodes[0], 1, turn);
 	}
-	void look() { REQUIRE(walk().times[1] == 1); }
-	bool listed_at_the_end(size_t number) { return number == 1; }
+	void look() {
+		REQUIRE(walk().times[1] == 1);
+	}
+	bool listed_at_the_end(size_t number) {
+		return number == 1;
+	}
 };
 
 /* Siblings 1, 2, 3 and 4: some go, their nodes are used again, and two stay. */
 struct siblings : listed_scenario {
-	siblings(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+	siblings(const char *name, unsigned threads) : listed_scenario(name, threads) {
+	}
 
 	void before() {
 		begin();
@@ -180,25 +187,31 @@ struct siblings : listed_scenario {
 
 /* One alone, whose node is used again at once. */
 struct reused : listed_scenario {
-	reused(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+	reused(const char *name, unsigned threads) : listed_scenario(name, threads) {
+	}
 
 	void before() {
 		begin();
 		list_and_publish(&nodes[0], 1, &root);
 	}
-	void look() { walk(); }
+	void look() {
+		walk();
+	}
 	void change() {
 		for (size_t next = 2; next < 4; next++) {
 			tn_node_unlink(&nodes[0]);
 			list_and_publish(&nodes[0], next, &root);
 		}
 	}
-	bool listed_at_the_end(size_t number) { return number == 3; }
+	bool listed_at_the_end(size_t number) {
+		return number == 3;
+	}
 };
 
 /* Parents 1 and 2 with children; the first ends with its own, and its node is that of parent 5. */
 struct families : listed_scenario {
-	families(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+	families(const char *name, unsigned threads) : listed_scenario(name, threads) {
+	}
 
 	void before() {
 		begin();
@@ -220,13 +233,16 @@ struct families : listed_scenario {
 		list_and_publish(&nodes[3], 6, &nodes[1]);
 		list_and_publish(&nodes[2], 7, &nodes[1]);
 	}
-	bool listed_at_the_end(size_t number) { return number == 1 || number >= 5 && number <= 7; }
+	bool listed_at_the_end(size_t number) {
+		return number == 1 || number >= 5 && number <= 7;
+	}
 };
 
 /* 2 and 3 end, and their nodes are used again below 1 and below that: who stood on them goes on to 1.
  */
 struct displaced : listed_scenario {
-	displaced(const char *name, unsigned threads) : listed_scenario(name, threads) {}
+	displaced(const char *name, unsigned threads) : listed_scenario(name, threads) {
+	}
 
 	void before() {
 		begin();
@@ -246,7 +262,9 @@ struct displaced : listed_scenario {
 		list_and_publish(&nodes[2], 5, &nodes[1]);
 	}
 	/* The walks look no deeper than 4. */
-	bool listed_at_the_end(size_t number) { return number == 1 || number == 4; }
+	bool listed_at_the_end(size_t number) {
+		return number == 1 || number == 4;
+	}
 };
 
 int main(int argc, char **argv) {

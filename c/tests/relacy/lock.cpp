@@ -1,5 +1,5 @@
-/* c/src/base/lock.h: one thread at a time is inside, sees what those before it wrote, and none sleeps for
- * ever: a wake-up that is lost leaves all threads asleep, which Relacy reports as a deadlock. */
+/* c/src/base/lock.h: one thread at a time is inside, sees what those before it wrote, and none sleeps
+ * for ever: a wake-up that is lost leaves all threads asleep, which Relacy reports as a deadlock. */
 #include "relacy_atomics.h"
 
 #include "base/lock.h"
@@ -10,7 +10,8 @@ struct lock_scenario : engine::scenario {
 	guarded<unsigned> sum;
 	unsigned inside;
 
-	lock_scenario(const char *name, unsigned threads) : scenario(name, threads) {}
+	lock_scenario(const char *name, unsigned threads) : scenario(name, threads) {
+	}
 
 	void before() {
 		lock.state = LOCK_FREE;

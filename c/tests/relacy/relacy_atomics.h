@@ -26,22 +26,19 @@
 
 /* ---- atomics ---- */
 
-template <typename type>
-uint64_t bits_of(type value) {
+template <typename type> uint64_t bits_of(type value) {
 	uint64_t bits = 0;
 	memcpy(&bits, &value, sizeof value);
 	return bits;
 }
 
-template <typename type>
-type value_of(uint64_t bits) {
+template <typename type> type value_of(uint64_t bits) {
 	type value;
 	memcpy(&value, &bits, sizeof value);
 	return value;
 }
 
-template <typename type>
-type relacy_get(const type *at, int how, const engine::place &where) {
+template <typename type> type relacy_get(const type *at, int how, const engine::place &where) {
 	return value_of<type>(engine::load(at, sizeof *at, (engine::order)how, where));
 }
 
@@ -86,15 +83,16 @@ bool relacy_replace(type *at, type *seen, given value, int how, const engine::pl
 
 /* ---- what a lock or a hand-over protects ---- */
 
-template <typename type>
-struct guarded {
+template <typename type> struct guarded {
 	type plain;
 
 	guarded() = default;
 	/* Of this very type, or a conditional expression could go either way. */
 	template <typename given, typename = std::enable_if_t<std::is_same<given, type>::value>>
-	guarded(given value) : plain(value) {}
-	guarded(const guarded &other) : plain(other.read(HERE)) {}
+	guarded(given value) : plain(value) {
+	}
+	guarded(const guarded &other) : plain(other.read(HERE)) {
+	}
 	type read(const engine::place &where) const {
 		engine::note_load(this, bits_of(plain), where);
 		return plain;
@@ -103,26 +101,49 @@ struct guarded {
 		engine::note_store(this, bits_of(value), where);
 		plain = value;
 	}
-	operator type() const { return read(HERE); }
-	type operator->() const { return read(HERE); }
-	guarded &operator=(type value) { return write(value, HERE), *this; }
-	guarded &operator=(const guarded &other) { return write(other.read(HERE), HERE), *this; }
-	guarded &operator++() { return write(read(HERE) + 1, HERE), *this; }
-	guarded &operator--() { return write(read(HERE) - 1, HERE), *this; }
-	void operator++(int) { ++*this; }
-	void operator--(int) { --*this; }
+	operator type() const {
+		return read(HERE);
+	}
+	type operator->() const {
+		return read(HERE);
+	}
+	guarded &operator=(type value) {
+		return write(value, HERE), *this;
+	}
+	guarded &operator=(const guarded &other) {
+		return write(other.read(HERE), HERE), *this;
+	}
+	guarded &operator++() {
+		return write(read(HERE) + 1, HERE), *this;
+	}
+	guarded &operator--() {
+		return write(read(HERE) - 1, HERE), *this;
+	}
+	void operator++(int) {
+		++*this;
+	}
+	void operator--(int) {
+		--*this;
+	}
 };
 
 /* An access with its place in the source. */
-template <typename type>
-struct access {
+template <typename type> struct access {
 	guarded<type> *to;
 	engine::place where;
 
-	operator type() const { return to->read(where); }
-	type operator->() const { return to->read(where); }
-	access &operator=(type value) { return to->write(value, where), *this; }
-	access &operator=(const access &other) { return to->write(other, where), *this; }
+	operator type() const {
+		return to->read(where);
+	}
+	type operator->() const {
+		return to->read(where);
+	}
+	access &operator=(type value) {
+		return to->write(value, where), *this;
+	}
+	access &operator=(const access &other) {
+		return to->write(other, where), *this;
+	}
 };
 
 template <typename type>

@@ -1,13 +1,15 @@
-/* Threads end while others destroy, flush, trim and look: c/src/shared/thread_cache.c, the shared slab as it is.
- * What a thread that ends still holds is in the depot afterwards, or has gone with its slab; nobody
- * touches a slab that is destroyed or a thread's variables after its end; all memory goes back. */
+/* Threads end while others destroy, flush, trim and look: c/src/shared/thread_cache.c, the shared
+ * slab as it is. What a thread that ends still holds is in the depot afterwards, or has gone with its
+ * slab; nobody touches a slab that is destroyed or a thread's variables after its end; all memory goes
+ * back. */
 #include "library_use.h"
 
 /* Two threads are done with the slab and end while the third destroys it. */
 struct end_against_destroy : slab_scenario {
 	flag done[2];
 
-	end_against_destroy() : slab_scenario("ends against destroy", 3) {}
+	end_against_destroy() : slab_scenario("ends against destroy", 3) {
+	}
 
 	void before() {
 		slab_scenario::before();
@@ -26,7 +28,8 @@ struct end_against_destroy : slab_scenario {
 		library_end_thread();
 	}
 
-	void after() {}
+	void after() {
+	}
 };
 
 /* A thread goes over to another slab, and ends, while the one it used last is destroyed. */
@@ -35,7 +38,8 @@ struct go_over : slab_scenario {
 	local *handle;
 	flag done;
 
-	go_over() : slab_scenario("goes over while destroyed", 2) {}
+	go_over() : slab_scenario("goes over while destroyed", 2) {
+	}
 
 	void before() {
 		slab_scenario::before();
@@ -66,7 +70,8 @@ struct go_over : slab_scenario {
 
 /* One thread ends, one takes what it leaves, flushes and ends, one asks for figures and trims. */
 struct end_against_use : slab_scenario {
-	end_against_use() : slab_scenario("ends against use", 3) {}
+	end_against_use() : slab_scenario("ends against use", 3) {
+	}
 
 	void thread(unsigned number) {
 		if (number == 0) {
@@ -87,7 +92,8 @@ struct end_against_use : slab_scenario {
 
 /* Threads follow each other, so that what is kept of one that has ended is used for the next. */
 struct come_and_go : slab_scenario {
-	come_and_go() : slab_scenario("come and go", 2) {}
+	come_and_go() : slab_scenario("come and go", 2) {
+	}
 
 	void thread(unsigned) {
 		for (int i = 0; i < 3; i++) {

@@ -1,10 +1,9 @@
-/* c/src/shared/shared_slab.c and pool.c in hardened: of two frees of one slot, by whatever threads and at
- * whatever moments, exactly one panics; of two puts of one object likewise. */
+/* c/src/shared/shared_slab.c and pool.c in hardened: of two frees of one slot, by whatever threads
+ * and at whatever moments, exactly one panics; of two puts of one object likewise. */
 #include "library_use.h"
 
 /* Whether the action panicked. */
-template <typename action>
-static bool panics_at(action act) {
+template <typename action> static bool panics_at(action act) {
 	try {
 		act();
 		return false;
@@ -17,7 +16,8 @@ struct free_twice : slab_scenario {
 	void *slot;
 	bool panicked_at[2];
 
-	free_twice(const char *name, unsigned threads) : slab_scenario(name, threads) {}
+	free_twice(const char *name, unsigned threads) : slab_scenario(name, threads) {
+	}
 
 	void before() {
 		slab_scenario::before();
@@ -45,7 +45,8 @@ struct put_twice : engine::scenario {
 	void *object;
 	bool panicked_at[2];
 
-	put_twice() : scenario("put twice", 2) {}
+	put_twice() : scenario("put twice", 2) {
+	}
 
 	void before() {
 		library_begin();

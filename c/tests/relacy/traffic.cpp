@@ -10,7 +10,8 @@ struct hand_on : slab_scenario {
 	void *box[2][COUNT];
 	flag filled[2][COUNT];
 
-	hand_on(const char *name, unsigned threads) : slab_scenario(name, threads) {}
+	hand_on(const char *name, unsigned threads) : slab_scenario(name, threads) {
+	}
 
 	void before() {
 		slab_scenario::before();
@@ -41,7 +42,8 @@ struct one_way : slab_scenario {
 	void *box[COUNT];
 	flag filled[COUNT];
 
-	one_way() : slab_scenario("one way", 2) {}
+	one_way() : slab_scenario("one way", 2) {
+	}
 
 	void before() {
 		slab_scenario::before();
@@ -65,7 +67,8 @@ struct one_way : slab_scenario {
 
 /* Room for the slab's record, a chunk of three slots and two magazines. */
 struct at_limit : slab_scenario {
-	at_limit() : slab_scenario("at the limit", 2) {}
+	at_limit() : slab_scenario("at the limit", 2) {
+	}
 
 	void before() {
 		library_begin();

@@ -1,5 +1,6 @@
-/* c/src/shared/pool.c: one thread ends a window, two when a silence was long; and the pool as a whole: objects
- * are built and taken apart once, have one owner at a time, and are idle within the bounds. */
+/* c/src/shared/pool.c: one thread ends a window, two when a silence was long; and the pool as a
+ * whole: objects are built and taken apart once, have one owner at a time, and are idle within the
+ * bounds. */
 #include "library_use.h"
 
 struct end_once : engine::scenario {
@@ -10,7 +11,8 @@ struct end_once : engine::scenario {
 	unsigned ended[3];
 
 	end_once(const char *name, uint64_t silence, uint64_t windows)
-		: scenario(name, 3), silence(silence), windows(windows) {}
+		: scenario(name, 3), silence(silence), windows(windows) {
+	}
 
 	void before() {
 		library_begin();
@@ -41,7 +43,8 @@ struct objects : engine::scenario {
 	tn_pool *pool_;
 	size_t built, apart;
 
-	objects() : scenario("objects", 3) {}
+	objects() : scenario("objects", 3) {
+	}
 
 	static bool build(void *object, void *ctx) {
 		((objects *)ctx)->built++;

@@ -32,8 +32,8 @@ struct frees<R, std::void_t<decltype(std::declval<R &>().free(
 /* Whether an allocator can stand on R: it has `alloc(bytes, align)`, and `free(p, bytes, align)` unless
  * freeing is nothing. */
 template <class R>
-constexpr bool is_resource = detail::allocates<R>::value &&
-							 (detail::frees<R>::value || !detail::has_free<R>::value);
+constexpr bool is_resource =
+	detail::allocates<R>::value && (detail::frees<R>::value || !detail::has_free<R>::value);
 
 #if defined(__cpp_concepts) && __cpp_concepts >= 201907L
 template <class R>
@@ -53,7 +53,9 @@ public:
 	using propagate_on_container_move_assignment = std::true_type;
 	using propagate_on_container_swap = std::true_type;
 	using is_always_equal = std::false_type;
-	template <class U> struct rebind { using other = allocator<U, Resource>; };
+	template <class U> struct rebind {
+		using other = allocator<U, Resource>;
+	};
 
 	allocator(Resource &r TN_LIFETIMEBOUND) noexcept : resource_(std::addressof(r)) {
 	}

@@ -85,8 +85,8 @@ public:
 	[[nodiscard]] TN_FORCED void *alloc(std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
 		void *p;
 		return TN_LIKELY(tn_arena_bump(&scope_->arena, size, align, &p))
-				   ? p
-				   : detail::had(tn_scope_alloc_slow(scope_, size, align));
+		           ? p
+		           : detail::had(tn_scope_alloc_slow(scope_, size, align));
 	}
 
 	/* Builds a T from its constructor's arguments, or (in braces) an aggregate from its members.

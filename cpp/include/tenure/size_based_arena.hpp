@@ -32,8 +32,8 @@ template <class T, std::size_t N, std::size_t budget_bytes> class TN_VISIBLE siz
 public:
 	/* Slots that a thread leases at a time. */
 	static constexpr std::size_t lease = sizeof(T) >= 4096 || N < 32 ? 1
-										 : N / 16 < 4096 / sizeof(T) ? N / 16
-																	 : 4096 / sizeof(T);
+	                                     : N / 16 < 4096 / sizeof(T) ? N / 16
+	                                                                 : 4096 / sizeof(T);
 
 	size_based_arena(const size_based_arena &) = delete;
 	size_based_arena &operator=(const size_based_arena &) = delete;

@@ -177,7 +177,7 @@ private:
 			s = classes_.add(index, slab_options_of(index));
 		void *p = nullptr;
 		return s != nullptr && Calls::pop(s, &p) ? p
-												 : call.had(s == nullptr ? nullptr : Calls::slow(s));
+		                                         : call.had(s == nullptr ? nullptr : Calls::slow(s));
 	}
 
 	/* Where nobody's code is called back, nothing can be thrown: and of a shared slab that is not near

@@ -32,7 +32,7 @@ struct ent : tenure::shared_slab_allocated<ent> {
 
 // `count` of each: singles in its constructor, with an array among them; deleted in its destructor.
 class population {
-  public:
+public:
 	static constexpr int count = 500;
 
 	population();
@@ -40,7 +40,7 @@ class population {
 	population &operator=(const population &) = delete;
 	~population();
 
-  private:
+private:
 	orc *orcs_[count];
 	elf *elves_[count];
 	ent *ents_[count];

@@ -58,8 +58,7 @@ TN_API void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count)
 	TN_SYMBOL(tn_runs_free_slow);
 
 /* The same, for slots that may come back without their count. */
-TN_API void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count)
-	TN_SYMBOL(tn_runs_alloc_noted);
+TN_API void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) TN_SYMBOL(tn_runs_alloc_noted);
 TN_API void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) TN_SYMBOL(tn_runs_free_noted);
 
 /* One slot of the lease, `slot_bytes` long; false when that takes a new run.

@@ -20,7 +20,7 @@
 #define TN_TEXT(x) TN_TEXT_(x)
 
 #if defined(__GNUC__)
-#define TN_SYMBOL(name) \
+#define TN_SYMBOL(name)                                                                                \
 	__asm__(TN_TEXT(__USER_LABEL_PREFIX__) #name "_" TN_TEXT(TN_ABI) "_" TN_TEXT(TN_MODE_NAME))
 #define TN_API __attribute__((visibility("default")))
 #define TN_LIKELY(x) __builtin_expect(!!(x), 1)

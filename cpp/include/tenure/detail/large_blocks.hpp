@@ -113,7 +113,7 @@ private:
 
 	std::uintptr_t seal_of(const head *h) const noexcept {
 		return reinterpret_cast<std::uintptr_t>(h) ^ reinterpret_cast<std::uintptr_t>(this) ^
-			   static_cast<std::uintptr_t>(0x5ea1ed);
+		       static_cast<std::uintptr_t>(0x5ea1ed);
 	}
 
 	void give_back(void *p, std::size_t bytes, std::size_t align) noexcept {
