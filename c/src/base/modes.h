@@ -1,5 +1,5 @@
-/* What the allocators share inside the library, most of it what hardened and debug add: those functions
- * compile to nothing, or are never called, in release. */
+/* Parts that all allocators share inside the library. Most belong to hardened and debug: they compile
+ * to nothing, or are never called, in release. */
 #ifndef TENURE_MODES_H
 #define TENURE_MODES_H
 
@@ -7,6 +7,8 @@
 
 #include <tenure/detail/hooks.h>
 
+#include "atomics.h"
+#include "bits.h"
 #include "os.h"
 #include "panic.h"
 
@@ -27,7 +29,7 @@ static inline void tn_look(
 	const uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
-	uintptr_t other = __atomic_load_n(busy, __ATOMIC_RELAXED);
+	uintptr_t other = tn_get(busy, TN_RELAXED);
 	if (TN_UNLIKELY(other != 0))
 		tn_busy_panic(kind, name, operation, other);
 }
@@ -38,18 +40,18 @@ static inline void tn_enter(
 	uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_HARDENED) {
 		tn_look(busy, kind, name, operation);
-		__atomic_store_n(busy, 1, __ATOMIC_RELAXED);
+		tn_set(busy, 1, TN_RELAXED);
 	}
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
-	uintptr_t other = __atomic_exchange_n(busy, tn_os_thread(), __ATOMIC_RELAXED);
+	uintptr_t other = tn_swap(busy, tn_os_thread(), TN_RELAXED);
 	if (TN_UNLIKELY(other != 0))
 		tn_busy_panic(kind, name, operation, other);
 }
 
 static inline void tn_leave(uintptr_t *busy) {
 	if (TN_MODE != TN_MODE_RELEASE)
-		__atomic_store_n(busy, 0, __ATOMIC_RELAXED);
+		tn_set(busy, 0, TN_RELAXED);
 }
 
 /* Contents of memory that its user has given up. */
@@ -76,10 +78,6 @@ TN_INLINE void tn_wipe_slot(void *p, size_t size) {
 		*words = (two_words){0, 0};
 		__asm__ volatile("" ::: "memory"); /* or the compiler makes it a memset again */
 	}
-}
-
-static inline size_t tn_round_up(size_t size, size_t to) {
-	return (size + to - 1) & ~(to - 1);
 }
 
 /* Copies an allocator's name, cut to what fits. */

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,8 @@
 #include <linux/futex.h>
 #include <malloc.h>
 #endif
+
+#include "atomics.h"
 
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 33)
@@ -169,7 +170,7 @@ void tn_os_unlock(void) {
 
 static pthread_key_t exit_keys[TN_EXIT_COUNT];
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-static atomic_bool exit_keys_made = true;
+static TN_ATOMIC(bool) exit_keys_made = true;
 
 static void call_at_exit(void *at_exit) {
 	((void (*)(void))at_exit)();
@@ -178,14 +179,14 @@ static void call_at_exit(void *at_exit) {
 static void make_exit_keys(void) {
 	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
 		if (pthread_key_create(&exit_keys[i], call_at_exit) != 0)
-			exit_keys_made = false;
+			tn_set(&exit_keys_made, false, TN_RELAXED);
 }
 
 /* When the module that holds this copy of Tenure is closed: threads that end later must not call into
  * it. At exit this comes after the program's own destructors, which may still join threads. */
 __attribute__((destructor(101))) static void delete_exit_keys(void) {
 	pthread_once(&exit_once, make_exit_keys);
-	if (!atomic_exchange(&exit_keys_made, false))
+	if (!tn_swap(&exit_keys_made, false, TN_RELAXED))
 		return;
 	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
 		pthread_key_delete(exit_keys[i]);
@@ -193,7 +194,8 @@ __attribute__((destructor(101))) static void delete_exit_keys(void) {
 
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 	pthread_once(&exit_once, make_exit_keys);
-	return exit_keys_made && pthread_setspecific(exit_keys[which], (void *)at_exit) == 0;
+	return tn_get(&exit_keys_made, TN_RELAXED) &&
+	       pthread_setspecific(exit_keys[which], (void *)at_exit) == 0;
 }
 
 #ifdef __linux__

@@ -3,11 +3,11 @@
 
 #include <tenure/detail/front.h>
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomics.h"
 #include "os.h"
 
 const char tn_mode_marker = TN_MODE;
@@ -17,10 +17,10 @@ const char tn_mode_marker = TN_MODE;
 extern const char tn_one_mode_per_program;
 const char tn_one_mode_per_program = TN_MODE;
 
-static _Atomic(tn_panic_hook) hook;
+static TN_ATOMIC(tn_panic_hook) panic_hook;
 
 tn_panic_hook tn_on_panic(tn_panic_hook next) {
-	return atomic_exchange(&hook, next);
+	return tn_swap(&panic_hook, next, TN_RELEASE);
 }
 
 enum { LINE_BYTES = 512 };
@@ -56,7 +56,7 @@ void tn_panic(const char *kind, const char *name, const char *format, ...) {
 	size_t size = build_line(line, kind, name, format, rest);
 	va_end(rest);
 	line[size] = '\0';
-	tn_panic_hook now = atomic_load(&hook);
+	tn_panic_hook now = tn_get(&panic_hook, TN_ACQUIRE);
 	if (now != NULL)
 		now(line);
 	else

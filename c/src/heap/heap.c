@@ -116,7 +116,7 @@ static bool find_word(bin *b, size_t from) {
 	for (size_t i = from; i < span_words(s); i++)
 		if (s->free[i] != 0) {
 			b->word = &s->free[i];
-			b->base = span_slot(s, i * WORD_BITS);
+			b->base = span_slot(s, i * TN_WORD_BITS);
 			return true;
 		}
 	return false;
@@ -217,7 +217,7 @@ static TN_COLD bool scrape(tn_heap *h, bin *b, unsigned class) {
 		if (s->state == SPAN_FULL && s->class == class && free_in_span(s) > 0)
 			return use_span(b, s), true;
 	size_t usual = wanted_chunk(h, class);
-	size_t least = power_of_two(b->room < TN_OS_PAGE ? TN_OS_PAGE : b->room);
+	size_t least = tn_power_of_two(b->room < TN_OS_PAGE ? TN_OS_PAGE : b->room);
 	span *s = new_span_at_last(h, usual, usual, SPAN_SPARE);
 	if (s == NULL)
 		s = new_span_at_last(h, least, least, SPAN_SPARE);
@@ -503,11 +503,11 @@ TN_INLINE bool find_slot(const span *s, const void *p, size_t *number) {
 
 /* Sets the bit of a live slot; false when it is free already. */
 TN_INLINE bool free_slot(span *s, size_t number) {
-	uint64_t *word = &s->free[number / WORD_BITS];
+	uint64_t *word = &s->free[number / TN_WORD_BITS];
 	uint64_t bits = *word;
-	if (TN_UNLIKELY((bits >> number % WORD_BITS & 1) != 0))
+	if (TN_UNLIKELY((bits >> number % TN_WORD_BITS & 1) != 0))
 		return false;
-	*word = bits | (uint64_t)1 << number % WORD_BITS;
+	*word = bits | (uint64_t)1 << number % TN_WORD_BITS;
 	return true;
 }
 
@@ -776,8 +776,8 @@ static void verify_span(const tn_heap *h, const span *s) {
 		heap_require(h, live == 1 && s->countdown == 1, "a large block is not one block");
 		return;
 	}
-	size_t beyond = span_words(s) * WORD_BITS - s->count;
-	heap_require(h, beyond == 0 || s->free[span_words(s) - 1] >> (WORD_BITS - beyond) == 0,
+	size_t beyond = span_words(s) * TN_WORD_BITS - s->count;
+	heap_require(h, beyond == 0 || s->free[span_words(s) - 1] >> (TN_WORD_BITS - beyond) == 0,
 		"a slot behind the last one is free");
 	if (s->state == SPAN_FULL)
 		heap_require(

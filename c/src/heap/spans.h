@@ -16,7 +16,7 @@
 
 enum {
 	SPAN_WORDS = 16,
-	SPAN_SLOTS_MAX = SPAN_WORDS * WORD_BITS,
+	SPAN_SLOTS_MAX = SPAN_WORDS * TN_WORD_BITS,
 	RECORD_BYTES = 192,
 };
 
@@ -131,7 +131,7 @@ static inline unsigned bits_set(uint64_t word) {
 }
 
 static inline size_t span_words(const span *s) {
-	return ((size_t)s->count + WORD_BITS - 1) / WORD_BITS;
+	return ((size_t)s->count + TN_WORD_BITS - 1) / TN_WORD_BITS;
 }
 
 static inline size_t free_in_span(const span *s) {
@@ -155,15 +155,15 @@ static inline char *span_slot(const span *s, size_t index) {
 }
 
 static inline bool slot_is_live(const span *s, size_t index) {
-	return !test_bit(s->free, index);
+	return !tn_test_bit(s->free, index);
 }
 
 /* All slots free. */
 static inline void clear_span(span *s) {
-	size_t whole = s->count / WORD_BITS;
+	size_t whole = s->count / TN_WORD_BITS;
 	memset(s->free, 0xff, whole * sizeof s->free[0]);
-	if (s->count % WORD_BITS != 0)
-		s->free[whole] = ((uint64_t)1 << s->count % WORD_BITS) - 1;
+	if (s->count % TN_WORD_BITS != 0)
+		s->free[whole] = ((uint64_t)1 << s->count % TN_WORD_BITS) - 1;
 }
 
 /* What is in the table for a span: its address and this, so that the low bits alone tell it from what
@@ -179,7 +179,7 @@ static inline bool enter_span(const span *s, bool in) {
 	/* Aligned to its size, a chunk of several pages lies under one leaf. */
 	tn_table_entry *e = tn_table_at((uintptr_t)s->base);
 	for (size_t i = 1; i < pages; i++)
-		__atomic_store_n(&e[i], (uintptr_t)value, __ATOMIC_RELAXED);
+		tn_set(&e[i], (uintptr_t)value, TN_RELAXED);
 	return true;
 }
 
@@ -187,7 +187,7 @@ static inline bool enter_span(const span *s, bool in) {
  * of 64 when it is for none. Only the table is read. */
 TN_INLINE uintptr_t span_entered(const void *p) {
 	const tn_table_entry *e = tn_table_at((uintptr_t)p);
-	return (e == NULL ? 0 : __atomic_load_n(e, __ATOMIC_RELAXED)) - SPAN_TAG;
+	return (e == NULL ? 0 : tn_get(e, TN_RELAXED)) - SPAN_TAG;
 }
 
 /* The span of this heap that p lies in, or NULL. */

@@ -122,10 +122,10 @@ static void in_child(void) {
 }
 
 void tn_list_on_fork(void) {
-	if (__atomic_load_n(&listing.on_fork, __ATOMIC_ACQUIRE))
+	if (tn_get(&listing.on_fork, TN_ACQUIRE))
 		return;
 	tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, in_child);
-	__atomic_store_n(&listing.on_fork, true, __ATOMIC_RELEASE);
+	tn_set(&listing.on_fork, true, TN_RELEASE);
 }
 
 void tn_list_prepare(void) {

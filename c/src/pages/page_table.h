@@ -1,10 +1,12 @@
 /* The page layer's side table: from a chunk's address to its owner, in two steps. Its entries are
  * explained in pages.c; here so that the look-up is inlined. */
-#ifndef TENURE_TABLE_H
-#define TENURE_TABLE_H
+#ifndef TENURE_PAGE_TABLE_H
+#define TENURE_PAGE_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "../base/atomics.h"
 
 enum {
 	TN_TABLE_PAGE_BITS = 12,
@@ -22,7 +24,7 @@ static inline tn_table_entry *tn_table_at(uintptr_t base) {
 	if (base >> TN_TABLE_LEAF_BITS >= sizeof tn_table / sizeof tn_table[0])
 		return NULL;
 	/* Pairs with the release in add_leaf: whoever sees the leaf sees it mapped. */
-	tn_table_entry *leaf = __atomic_load_n(&tn_table[base >> TN_TABLE_LEAF_BITS], __ATOMIC_ACQUIRE);
+	tn_table_entry *leaf = tn_get(&tn_table[base >> TN_TABLE_LEAF_BITS], TN_ACQUIRE);
 	size_t index = (base & (((uintptr_t)1 << TN_TABLE_LEAF_BITS) - 1)) >> TN_TABLE_PAGE_BITS;
 	return leaf == NULL ? NULL : &leaf[index];
 }
@@ -31,7 +33,7 @@ static inline tn_table_entry *tn_table_at(uintptr_t base) {
  * when there is none. */
 static inline void *tn_pages_owner(uintptr_t base) {
 	tn_table_entry *e = tn_table_at(base);
-	uintptr_t owner = e == NULL ? 0 : __atomic_load_n(e, __ATOMIC_RELAXED);
+	uintptr_t owner = e == NULL ? 0 : tn_get(e, TN_RELAXED);
 	return (owner & 1) != 0 ? NULL : (void *)owner;
 }
 

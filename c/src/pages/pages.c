@@ -79,7 +79,7 @@ static bool add_leaf(uintptr_t base) {
 	size_t index = base >> LEAF_BITS;
 	if (index >= sizeof tn_table / sizeof tn_table[0])
 		return errno = ENOMEM, false;
-	if (__atomic_load_n(&tn_table[index], __ATOMIC_RELAXED) != NULL)
+	if (tn_get(&tn_table[index], TN_RELAXED) != NULL)
 		return true;
 	size_t size = sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS);
 	tn_table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
@@ -89,7 +89,7 @@ static bool add_leaf(uintptr_t base) {
 		tn_os_release(leaf, size);
 		return false;
 	}
-	__atomic_store_n(&tn_table[index], leaf, __ATOMIC_RELEASE);
+	tn_set(&tn_table[index], leaf, TN_RELEASE);
 	return true;
 }
 
@@ -114,14 +114,14 @@ bool tn_pages_set_owner(void *base, void *owner) {
 	/* Relaxed: a reader that looks up a chunk which it was handed is ordered by that hand-over; any
 	 * other compares the value and follows nothing. */
 	if (e != NULL)
-		__atomic_store_n(e, (uintptr_t)owner, __ATOMIC_RELAXED);
+		tn_set(e, (uintptr_t)owner, TN_RELAXED);
 	return true;
 }
 
 /* ---- lists, under the lock ---- */
 
 static void push_entry(chunk_list *l, uintptr_t chunk) {
-	__atomic_store_n(tn_table_at(chunk), l->head | 1, __ATOMIC_RELAXED);
+	tn_set(tn_table_at(chunk), l->head | 1, TN_RELAXED);
 	if (l->count++ == 0)
 		l->tail = chunk;
 	l->head = chunk;
@@ -132,8 +132,8 @@ static void append_entry(chunk_list *l, uintptr_t chunk) {
 		push_entry(l, chunk);
 		return;
 	}
-	__atomic_store_n(tn_table_at(chunk), 1, __ATOMIC_RELAXED);
-	__atomic_store_n(tn_table_at(l->tail), chunk | 1, __ATOMIC_RELAXED);
+	tn_set(tn_table_at(chunk), 1, TN_RELAXED);
+	tn_set(tn_table_at(l->tail), chunk | 1, TN_RELAXED);
 	l->tail = chunk;
 	l->count++;
 }
@@ -143,9 +143,9 @@ static uintptr_t pop_entry(chunk_list *l) {
 		return 0;
 	uintptr_t chunk = l->head;
 	tn_table_entry *e = tn_table_at(chunk);
-	l->head = __atomic_load_n(e, __ATOMIC_RELAXED) & ~(uintptr_t)1;
+	l->head = tn_get(e, TN_RELAXED) & ~(uintptr_t)1;
 	l->count--;
-	__atomic_store_n(e, 0, __ATOMIC_RELAXED);
+	tn_set(e, 0, TN_RELAXED);
 	return chunk;
 }
 

@@ -34,8 +34,8 @@ typedef struct pool {
 	void (*fini)(void *object, void *ctx);
 	size_t (*size_of)(const void *object, void *ctx);
 	size_t decay_ms;
-	_Atomic(uint64_t) window_began; /* milliseconds */
-	_Atomic(size_t) magazine_count;
+	TN_ATOMIC(uint64_t) window_began; /* milliseconds */
+	TN_ATOMIC(size_t) magazine_count;
 	size_t own_bytes;
 	char name[TN_NAME_BYTES + 1];
 } pool;

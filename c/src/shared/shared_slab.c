@@ -42,7 +42,7 @@ typedef struct shared_chunk {
 	struct shared_chunk *next, **link;             /* in the list of its rank, or none */
 	struct shared_chunk *next_chunk, **link_chunk; /* of all */
 	size_t free;                                   /* bits that are set */
-	_Atomic(size_t) carved;
+	TN_ATOMIC(size_t) carved;
 	bool empty; /* all of it is free, and it is counted as such */
 	uint64_t bits[];
 } shared_chunk;
@@ -59,8 +59,8 @@ typedef struct shared_slab {
 	shared_chunk *ranks[RANKS];
 	shared_chunk *chunks;
 	size_t chunk_count, listed_count, empty_count,
-		retain_chunks;       /* listed: in the list of their rank */
-	_Atomic(size_t) outside; /* slots */
+		retain_chunks;         /* listed: in the list of their rank */
+	TN_ATOMIC(size_t) outside; /* slots */
 	size_t taken_bytes, limit_bytes;
 	size_t peak;
 	uint64_t refills;
@@ -128,8 +128,8 @@ static shared_chunk *exact_chunk(const shared_slab *s, const void *p, const char
 	return c;
 }
 
-static _Atomic(uint8_t) *state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
-	return (_Atomic(uint8_t) *)(void *)(c->base + s->states_offset) + grain_of(s, c, p);
+static TN_ATOMIC(uint8_t) * state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
+	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) + grain_of(s, c, p);
 }
 
 /* ---- chunks ---- */
@@ -292,7 +292,7 @@ static size_t collect_free(shared_slab *s, shared_chunk *c, void **slots, size_t
 	size_t found = 0;
 	for (uint64_t *word = c->bits; found < count && c->free > 0; word++)
 		for (; *word != 0 && found < count; *word &= *word - 1) {
-			size_t grain = (size_t)(word - c->bits) * WORD_BITS + (size_t)__builtin_ctzll(*word);
+			size_t grain = (size_t)(word - c->bits) * TN_WORD_BITS + (size_t)__builtin_ctzll(*word);
 			slots[found++] = slot_of_grain(s, c, grain);
 			c->free--;
 		}
@@ -363,9 +363,9 @@ static void take_back_slots(cache *cache, void **slots, size_t count) {
 		size_t grain = grain_of(s, c, slots[i]);
 		if (TN_UNLIKELY(grain << s->grain_bits >= tn_get(&c->carved, TN_RELAXED) * s->slot_size))
 			panic_not_ours(s, slots[i], "flush");
-		if (TN_UNLIKELY(test_bit(c->bits, grain)))
+		if (TN_UNLIKELY(tn_test_bit(c->bits, grain)))
 			tn_panic(cache->kind, s->name, "flush: %p is free twice", slots[i]);
-		toggle_bit(c->bits, grain);
+		tn_flip_bit(c->bits, grain);
 		c->free++;
 	}
 	if (c != NULL)
@@ -437,7 +437,7 @@ static void *note_taken(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
 	/* What is in a magazine has been looked up when it was freed. */
-	_Atomic(uint8_t) *state = state_of(s, shared_chunk_at(s, shared_base(s, p)), p);
+	TN_ATOMIC(uint8_t) *state = state_of(s, shared_chunk_at(s, shared_base(s, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
 	tn_set(state, SLOT_LIVE, TN_RELAXED);
@@ -602,10 +602,10 @@ static void mark_slots(void *const *slots, size_t count, void *ctx) {
 	for (size_t i = 0; i < count; i++) {
 		shared_chunk *c = exact_chunk(job->slab, slots[i], job->operation);
 		size_t grain = grain_of(job->slab, c, slots[i]);
-		if (test_bit(c->bits, grain))
+		if (tn_test_bit(c->bits, grain))
 			tn_panic(job->slab->cache.kind, job->slab->name, "%s: %p is free twice", job->operation,
 				slots[i]);
-		toggle_bit(c->bits, grain);
+		tn_flip_bit(c->bits, grain);
 	}
 }
 
@@ -613,7 +613,7 @@ static void unmark_slots(void *const *slots, size_t count, void *ctx) {
 	const flip_job *job = ctx;
 	for (size_t i = 0; i < count; i++) {
 		shared_chunk *c = exact_chunk(job->slab, slots[i], job->operation);
-		toggle_bit(c->bits, grain_of(job->slab, c, slots[i]));
+		tn_flip_bit(c->bits, grain_of(job->slab, c, slots[i]));
 	}
 }
 
@@ -625,7 +625,7 @@ static void each_live(
 	for (shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk)
 		for (size_t i = 0, carved = tn_get(&c->carved, TN_RELAXED); i < carved; i++) {
 			char *slot = c->base + i * s->slot_size;
-			if (!test_bit(c->bits, grain_of(s, c, slot)))
+			if (!tn_test_bit(c->bits, grain_of(s, c, slot)))
 				visit(slot, ctx);
 		}
 	tn_cache_each(&s->cache, unmark_slots, &job);
@@ -701,7 +701,7 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 /* Whether a chunk has room for `count` slots, its head, bits and states. */
 static bool lay_out_chunk(shared_slab *s, size_t count) {
 	size_t words = bit_words(s->slot_size, s->grain_bits, count);
-	size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * WORD_BITS;
+	size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * TN_WORD_BITS;
 	size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
 	if (head > s->chunk_bytes - TN_OS_LINE)
 		return false;

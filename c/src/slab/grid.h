@@ -9,19 +9,12 @@
 
 #include <tenure/base.h>
 
+#include "../base/bits.h"
 #include "../base/os.h"
 
-enum { WORD_BITS = 64 };
 #define WORD sizeof(void *)
 #define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
 #define SLAB_CHUNK_BYTES ((size_t)64 << 10)
-
-static inline size_t power_of_two(size_t at_least) {
-	size_t power = 1;
-	while (power < at_least)
-		power *= 2;
-	return power;
-}
 
 /* The grain is the largest power of two that divides the stride. */
 static inline unsigned grain_bits_of(size_t stride) {
@@ -33,21 +26,13 @@ static inline unsigned grain_bits_of(size_t stride) {
 
 /* Words of bits for `count` slots. */
 static inline size_t bit_words(size_t stride, unsigned grain_bits, size_t count) {
-	return (count * stride >> grain_bits) / WORD_BITS + 1;
-}
-
-static inline bool test_bit(const uint64_t *bits, size_t number) {
-	return (bits[number / WORD_BITS] >> (number % WORD_BITS) & 1) != 0;
-}
-
-static inline void toggle_bit(uint64_t *bits, size_t number) {
-	bits[number / WORD_BITS] ^= (uint64_t)1 << (number % WORD_BITS);
+	return (count * stride >> grain_bits) / TN_WORD_BITS + 1;
 }
 
 /* As asked for, or the default, less where the limit would leave much of a chunk unused. 0: none. */
 static inline size_t slab_chunk_bytes(size_t asked, size_t limit) {
 	if (asked != 0)
-		return power_of_two((asked + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1));
+		return tn_power_of_two((asked + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1));
 	size_t bytes = SLAB_CHUNK_BYTES;
 	while (limit != 0 && bytes > TN_OS_PAGE && bytes > limit / 8)
 		bytes /= 2;

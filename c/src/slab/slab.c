@@ -28,7 +28,6 @@
 #include <tenure/slab.h>
 
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "../base/probes.h"
 #include "magazines.h"
@@ -48,7 +47,7 @@ enum {
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
 #define GUARDED_BYTES_MAX ((size_t)64 << 20)     /* debug: per process, slots with pages of their own */
 
-static _Atomic(size_t) guarded_bytes;
+static TN_ATOMIC(size_t) guarded_bytes;
 
 static slab *slab_enter(tn_slab *hot, const char *operation) {
 	slab *s = (slab *)hot;
@@ -143,10 +142,10 @@ static void find_live(const slab *s, const char *operation) {
 static const shape *choose_shape(slab *s) {
 	if (TN_MODE != TN_MODE_DEBUG || s->guarded.count == 0)
 		return &s->plain;
-	size_t before = atomic_fetch_add_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+	size_t before = tn_add(&guarded_bytes, s->chunk_bytes, TN_RELAXED);
 	if (before + s->chunk_bytes <= GUARDED_BYTES_MAX)
 		return &s->guarded;
-	atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+	tn_add(&guarded_bytes, 0 - s->chunk_bytes, TN_RELAXED);
 	return &s->plain;
 }
 
@@ -186,7 +185,7 @@ static void release_chunk(slab *s, chunk *c) {
 	tn_permit(base, c->carved_bytes);
 	take_apart(s, c);
 	if (is_guarded(s, c))
-		atomic_fetch_sub_explicit(&guarded_bytes, s->chunk_bytes, memory_order_relaxed);
+		tn_add(&guarded_bytes, 0 - s->chunk_bytes, TN_RELAXED);
 	if (TN_MODE != TN_MODE_RELEASE)
 		tn_wipe(base, c->carved_bytes);
 	tn_pages_set_owner(base, NULL);

@@ -186,11 +186,11 @@ TN_INLINE size_t bit_of(const slab *s, const chunk *c, const void *slot) {
 }
 
 TN_INLINE bool get_bit(const chunk *c, size_t number) {
-	return test_bit(c->bits, number);
+	return tn_test_bit(c->bits, number);
 }
 
 TN_INLINE void flip_bit(chunk *c, size_t number) {
-	toggle_bit(c->bits, number);
+	tn_flip_bit(c->bits, number);
 }
 
 static inline void clear_bits(chunk *c) {
@@ -217,7 +217,7 @@ static inline bool lay_out(slab *s, size_t count, size_t slot_end) {
 
 static inline void choose_magazines(slab *s) {
 	size_t slots = s->chunk_bytes / (s->plain.stride + WORD);
-	size_t words = power_of_two((slots < MAGAZINE_WORDS_MAX ? slots : MAGAZINE_WORDS_MAX - 1) + 1);
+	size_t words = tn_power_of_two((slots < MAGAZINE_WORDS_MAX ? slots : MAGAZINE_WORDS_MAX - 1) + 1);
 	words = words < MAGAZINE_WORDS_MIN ? MAGAZINE_WORDS_MIN : words;
 	s->hot.magazine_mask = words * WORD - 1;
 	s->magazine_slots = words - 1;

@@ -16,14 +16,14 @@ static inline void mark_magazine(const slab *s, void *const *slots) {
 	for (size_t i = 0; i < count; i++) {
 		uintptr_t p = (uintptr_t)slots[i];
 		size_t number = (p & chunk_mask) >> grain_bits;
-		uint64_t *next = (uint64_t *)((p & ~chunk_mask) + bits_offset) + number / WORD_BITS;
+		uint64_t *next = (uint64_t *)((p & ~chunk_mask) + bits_offset) + number / TN_WORD_BITS;
 		if (next != word) {
 			if (word != NULL)
 				*word |= bits;
 			word = next;
 			bits = 0;
 		}
-		bits |= (uint64_t)1 << (number % WORD_BITS);
+		bits |= (uint64_t)1 << (number % TN_WORD_BITS);
 	}
 	*word |= bits;
 }
@@ -54,8 +54,8 @@ static inline void list_sorted(const slab *s) {
 	void **lowest = NULL, **at = NULL;
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
 		char *base = c->base;
-		const size_t words = (c->carved_bytes >> grain_bits) / WORD_BITS + 1;
-		for (size_t word = 0; word < words; word++, base += (size_t)WORD_BITS << grain_bits)
+		const size_t words = (c->carved_bytes >> grain_bits) / TN_WORD_BITS + 1;
+		for (size_t word = 0; word < words; word++, base += (size_t)TN_WORD_BITS << grain_bits)
 			for (uint64_t bits = c->bits[word]; bits != 0; bits &= bits - 1) {
 				if (at == lowest) {
 					lowest = slots_of(next);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../base/atomics.h"
+
 /* Of the file, as the system shows it among a process's open files. */
 #define TN_LIVE_NAME "tenure-live"
 #define TN_LIVE_MAGIC "TNLIVE\r\n"
@@ -70,7 +72,7 @@ typedef struct tn_live_file {
 } tn_live_file;
 
 static inline void tn_live_begin(tn_live_file *file) {
-	__atomic_store_n(&file->sequence, file->sequence + 1, __ATOMIC_RELAXED);
+	tn_set(&file->sequence, file->sequence + 1, TN_RELAXED);
 }
 
 /* Between begin and end; `size` in whole words. */
@@ -78,23 +80,23 @@ static inline void tn_live_store(void *to, const void *from, size_t size) {
 	uint64_t word;
 	for (size_t i = 0; i < size / sizeof word; i++) {
 		memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
-		__atomic_store_n((uint64_t *)to + i, word, __ATOMIC_RELEASE);
+		tn_set((uint64_t *)to + i, word, TN_RELEASE);
 	}
 }
 
 static inline void tn_live_end(tn_live_file *file) {
-	__atomic_store_n(&file->sequence, file->sequence + 1, __ATOMIC_RELEASE);
+	tn_set(&file->sequence, file->sequence + 1, TN_RELEASE);
 }
 
 static inline uint64_t tn_live_sequence(const tn_live_file *file) {
-	return __atomic_load_n(&file->sequence, __ATOMIC_ACQUIRE);
+	return tn_get(&file->sequence, TN_ACQUIRE);
 }
 
 /* What was loaded counts only if the sequence was even, not 0, and the same before and after. */
 static inline void tn_live_load(void *to, const void *from, size_t size) {
 	uint64_t word;
 	for (size_t i = 0; i < size / sizeof word; i++) {
-		word = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_ACQUIRE);
+		word = tn_get((const uint64_t *)from + i, TN_ACQUIRE);
 		memcpy((char *)to + i * sizeof word, &word, sizeof word);
 	}
 }

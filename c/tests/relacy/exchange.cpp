@@ -1,6 +1,6 @@
 /* c/src/shared/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a
- * time, none is lost or comes twice, what its last owner wrote in it the next one reads, and the depot's
- * figures add up to what lies in it. */
+ * time, none is lost or comes twice, what its last owner wrote in it the next one reads, and the
+ * depot's figures add up to what lies in it. */
 #include "depot_scenario.h"
 
 /* Threads give their full magazine and take another one. */

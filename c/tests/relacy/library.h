@@ -7,7 +7,7 @@
 #include "relacy_atomics.h"
 
 /* The side table is this header's own. */
-#define TENURE_TABLE_H
+#define TENURE_PAGE_TABLE_H
 void *tn_pages_owner(uintptr_t base);
 #include "base/panic.h"
 #include "listing/listing.h"
