@@ -11,7 +11,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WIDTH = 104
-FILE_LINES = 900
+FILE_LINES = 1200
 FUNCTION_LINES = 70
 HOT_LINES = 25
 HOT = ["tn_arena_bump", "tn_arena_alloc", "tn_slab_pop", "tn_slab_alloc", "tn_slab_free",
