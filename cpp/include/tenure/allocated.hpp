@@ -31,13 +31,13 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home {
 	static arena &get() noexcept {
 		return arena::get();
 	}
-	TN_FORCED static bool pop(void **slot) noexcept {
+	TN_ALWAYS_INLINE static bool pop(void **slot) noexcept {
 		return tn_runs_pop(&arena::lease_, sizeof(T), slot);
 	}
 	static void *slow() noexcept {
 		return tn_runs_alloc_slow(&arena::runs_, &arena::lease_, 1);
 	}
-	TN_FORCED static void give_one(void *p) noexcept {
+	TN_ALWAYS_INLINE static void give_one(void *p) noexcept {
 		tn_runs_free(&arena::runs_, &arena::lease_, p, 1);
 	}
 	static void *take_array(std::size_t bytes) noexcept {
@@ -71,16 +71,16 @@ template <class T, class Calls> class TN_VISIBLE slab_home {
 public:
 	using handle = typename Calls::handle;
 
-	TN_FORCED static bool pop(void **slot) noexcept {
+	TN_ALWAYS_INLINE static bool pop(void **slot) noexcept {
 		return Calls::pop(slab(), slot);
 	}
-	TN_OUTLINED static void *slow() noexcept {
+	TN_NOINLINE static void *slow() noexcept {
 		handle *s = slab();
 		if (s == &Calls::none)
 			s = install<Calls>(slab_, &Calls::none, sizeof(T), slot_align(), options());
 		return s == nullptr ? nullptr : Calls::slow(s);
 	}
-	TN_FORCED static void give_one(void *p) noexcept {
+	TN_ALWAYS_INLINE static void give_one(void *p) noexcept {
 		Calls::free(slab(), p);
 	}
 	static void *take_array(std::size_t bytes) noexcept {
@@ -138,7 +138,7 @@ public:
 
 private:
 	/* Before the first object a stand-in without slots. */
-	TN_FORCED static handle *slab() noexcept {
+	TN_ALWAYS_INLINE static handle *slab() noexcept {
 		return slab_.load(std::memory_order_acquire);
 	}
 	static bool is_made() noexcept {
@@ -157,13 +157,13 @@ private:
 	}
 
 	/* Not inlined, as in operators.hpp. */
-	TN_OUTLINED static void *from_heap(std::size_t bytes) noexcept {
+	TN_NOINLINE static void *from_heap(std::size_t bytes) noexcept {
 		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
 			return ::operator new[](bytes, std::align_val_t{alignof(T)}, std::nothrow);
 		else
 			return ::operator new[](bytes, std::nothrow);
 	}
-	TN_OUTLINED static void to_heap(void *p) noexcept {
+	TN_NOINLINE static void to_heap(void *p) noexcept {
 		if constexpr (alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__)
 			::operator delete[](p, std::align_val_t{alignof(T)});
 		else

@@ -64,11 +64,11 @@ public:
 	}
 
 	/* throws  std::bad_array_new_length for a product that cannot be, and as the resource */
-	[[nodiscard]] TN_FORCED T *allocate(std::size_t count) {
+	[[nodiscard]] TN_ALWAYS_INLINE T *allocate(std::size_t count) {
 		static_assert(is_resource<Resource>, "alloc(bytes, align) and, if any, free(p, bytes, align)");
 		return static_cast<T *>(resource_->alloc(detail::bytes_of<T>(count), alignof(T)));
 	}
-	TN_FORCED void deallocate(T *p, std::size_t count) noexcept {
+	TN_ALWAYS_INLINE void deallocate(T *p, std::size_t count) noexcept {
 		if constexpr (detail::frees<Resource>::value)
 			resource_->free(p, count * sizeof(T), alignof(T));
 	}

@@ -72,9 +72,10 @@ template <class Owner> char *print_into(Owner &to, const char *format, std::va_l
 	return text;
 }
 
-TN_FORCED void *arena_alloc(tn_arena *a, std::size_t size, std::size_t align) {
+TN_ALWAYS_INLINE void *arena_alloc(tn_arena *a, std::size_t size, std::size_t align) {
 	void *p;
-	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p : had(tn_arena_alloc_slow(a, size, align));
+	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p
+	                                                    : or_throw(tn_arena_alloc_slow(a, size, align));
 }
 
 }
@@ -96,14 +97,14 @@ public:
 	class savepoint;
 
 	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	arena() : arena_(detail::had(tn_arena_create(nullptr))) {
+	arena() : arena_(detail::or_throw(tn_arena_create(nullptr))) {
 	}
-	explicit arena(const arena_options &options) : arena_(detail::had(tn_arena_create(&options))) {
+	explicit arena(const arena_options &options) : arena_(detail::or_throw(tn_arena_create(&options))) {
 	}
 	explicit arena(const char *name) : arena(detail::named<arena_options>(name)) {
 	}
 	/* Not API: see scope.hpp. */
-	explicit arena(detail::handed<tn_arena> made) noexcept : arena_(made.handle) {
+	explicit arena(detail::adopt<tn_arena> made) noexcept : arena_(made.handle) {
 	}
 	arena(arena &&other) noexcept
 		: arena_(std::exchange(other.arena_, nullptr)), newest_(std::exchange(other.newest_, nullptr)) {
@@ -123,7 +124,8 @@ public:
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc
 	 * cost    that of tn_arena_alloc */
-	[[nodiscard]] TN_FORCED void *alloc(std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
+		std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
 		return detail::arena_alloc(arena_, size, align);
 	}
 
@@ -132,7 +134,7 @@ public:
 	 * throws  std::bad_alloc, and what the constructor throws; then the object's memory is all but 16
 	 *         bytes there for the next block
 	 * cost    that of tn_arena_alloc, and two stores more where T has a destructor to run */
-	template <class T, class... Args> TN_FORCED T *make(Args &&...args) TN_LIFETIMEBOUND {
+	template <class T, class... Args> TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
 		static_assert(alignof(T) <= TN_ALIGN_MAX, "an arena aligns up to TN_ALIGN_MAX");
 		if constexpr (std::is_trivially_destructible_v<T>) {
 			return construct<T>(alloc(sizeof(T), alignof(T)), sizeof(T), std::forward<Args>(args)...);
@@ -177,12 +179,12 @@ public:
 	 * throws  as alloc; the block is unchanged then */
 	[[nodiscard]] void *realloc(
 		void *p, std::size_t old_size, std::size_t new_size, std::size_t align = 0) TN_LIFETIMEBOUND {
-		return detail::had(tn_arena_realloc(arena_, p, old_size, new_size, align));
+		return detail::or_throw(tn_arena_realloc(arena_, p, old_size, new_size, align));
 	}
 
 	/* Copies bytes, or text, into the arena, at alignment 1. */
 	void *copy(const void *p, std::size_t size) TN_LIFETIMEBOUND {
-		return detail::had(tn_arena_copy(arena_, p, size));
+		return detail::or_throw(tn_arena_copy(arena_, p, size));
 	}
 	std::string_view copy(std::string_view text) TN_LIFETIMEBOUND {
 		return {static_cast<char *>(copy(text.data(), text.size())), text.size()};
@@ -251,13 +253,13 @@ public:
 
 private:
 	template <class T, class... Args>
-	TN_FORCED T *construct(void *place, std::size_t size, Args &&...args) {
+	TN_ALWAYS_INLINE T *construct(void *place, std::size_t size, Args &&...args) {
 		return construct<T>(place, place, size, std::forward<Args>(args)...);
 	}
 
 	/* A T at `place`; `block` of `size` bytes goes back when the constructor throws. */
 	template <class T, class... Args>
-	TN_FORCED T *construct(void *block, void *place, std::size_t size, Args &&...args) {
+	TN_ALWAYS_INLINE T *construct(void *block, void *place, std::size_t size, Args &&...args) {
 		if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
 			return detail::build<T>(place, std::forward<Args>(args)...);
 		} else {
@@ -282,7 +284,7 @@ private:
 		return elements;
 	}
 
-	TN_FORCED void link(detail::cleanup *c, void (*run)(detail::cleanup *) noexcept) {
+	TN_ALWAYS_INLINE void link(detail::cleanup *c, void (*run)(detail::cleanup *) noexcept) {
 		c->next = newest_;
 		c->run = run;
 		newest_ = c;
@@ -290,7 +292,7 @@ private:
 
 	/* What a destructor builds meanwhile is destroyed as well. The end of the list ends it where a
 	 * checkpoint is stale, which the C library then says. */
-	TN_FORCED void run_cleanups(const detail::cleanup *until) noexcept {
+	TN_ALWAYS_INLINE void run_cleanups(const detail::cleanup *until) noexcept {
 		while (newest_ != until && newest_ != nullptr) {
 			detail::cleanup *c = newest_;
 			newest_ = c->next;

@@ -100,7 +100,7 @@ public:
 	 * TN_ALIGN_MAX.
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_FORCED void *alloc(
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
 		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		outstanding_.add(bytes);
 		void *p = nullptr;
@@ -110,7 +110,8 @@ public:
 			return p;
 		return alloc_slow(bytes, align);
 	}
-	TN_FORCED void free(void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
+	TN_ALWAYS_INLINE void free(
+		void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
 		outstanding_.remove(bytes);
 	}
 
@@ -177,12 +178,12 @@ private:
 		static_cast<arena_resource *>(self)->upstream_->deallocate(p, size, chunk_align);
 	}
 
-	TN_OUTLINED void *alloc_slow(std::size_t bytes, std::size_t align) {
+	TN_NOINLINE void *alloc_slow(std::size_t bytes, std::size_t align) {
 		detail::callback_scope call;
 		void *p = tn_arena_alloc_slow(arena_, bytes, align);
 		if (p == nullptr)
 			outstanding_.remove(bytes);
-		return call.had(p);
+		return call.or_throw(p);
 	}
 
 	void *do_allocate(std::size_t bytes, std::size_t align) override {

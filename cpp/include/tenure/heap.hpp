@@ -18,7 +18,7 @@ using heap_options = tn_heap_options;
 namespace detail {
 
 /* The size says what it is part of: at alignments up to what every class has. */
-TN_FORCED void heap_free(tn_heap *h, void *p, std::size_t size, std::size_t align) noexcept {
+TN_ALWAYS_INLINE void heap_free(tn_heap *h, void *p, std::size_t size, std::size_t align) noexcept {
 	if (TN_LIKELY(align <= 16))
 		tn_heap_free_sized(h, p, size);
 	else
@@ -65,14 +65,14 @@ public:
 	template <class T> using unique = std::unique_ptr<T, deleter<T>>;
 
 	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	heap() : heap_(detail::had(tn_heap_create(nullptr))) {
+	heap() : heap_(detail::or_throw(tn_heap_create(nullptr))) {
 	}
-	explicit heap(const heap_options &options) : heap_(detail::had(tn_heap_create(&options))) {
+	explicit heap(const heap_options &options) : heap_(detail::or_throw(tn_heap_create(&options))) {
 	}
 	explicit heap(const char *name) : heap(detail::named<heap_options>(name)) {
 	}
 	/* Not API: see scope.hpp. */
-	explicit heap(detail::handed<tn_heap> made) noexcept : heap_(made.handle) {
+	explicit heap(detail::adopt<tn_heap> made) noexcept : heap_(made.handle) {
 	}
 	heap(heap &&other) noexcept : heap_(std::exchange(other.heap_, nullptr)) {
 	}
@@ -88,16 +88,17 @@ public:
 	/* Allocates `size` bytes at `align` (a power of two up to TN_ALIGN_MAX; 0 means 16).
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc */
-	[[nodiscard]] TN_FORCED void *alloc(std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
-		return detail::had(tn_heap_alloc(heap_, size, align));
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
+		std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
+		return detail::or_throw(tn_heap_alloc(heap_, size, align));
 	}
 
 	/* Gives a block back; nullptr is a no-op. The size and the alignment, where they are given, are
 	 * those that it was allocated with. */
-	TN_FORCED void free(void *p) noexcept {
+	TN_ALWAYS_INLINE void free(void *p) noexcept {
 		tn_heap_free(heap_, p);
 	}
-	TN_FORCED void free(void *p, std::size_t size, std::size_t align = 0) noexcept {
+	TN_ALWAYS_INLINE void free(void *p, std::size_t size, std::size_t align = 0) noexcept {
 		detail::heap_free(heap_, p, size, align);
 	}
 
@@ -105,13 +106,14 @@ public:
 	 *
 	 * throws  as alloc; the block is unchanged then */
 	[[nodiscard]] void *realloc(void *p, std::size_t new_size) TN_LIFETIMEBOUND {
-		return detail::had(tn_heap_realloc(heap_, p, new_size));
+		return detail::or_throw(tn_heap_realloc(heap_, p, new_size));
 	}
 
 	/* Builds a T in a block of its own.
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws: the block is free again then */
-	template <class T, class... Args> [[nodiscard]] TN_FORCED T *make(Args &&...args) TN_LIFETIMEBOUND {
+	template <class T, class... Args>
+	[[nodiscard]] TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
 		return build<T>(std::forward<Args>(args)...);
 	}
 	template <class T, class... Args>
@@ -121,7 +123,7 @@ public:
 
 	/* Destroys what make built, and frees its block; nullptr is a no-op. A base may be named that has
 	 * a virtual destructor. */
-	template <class T> TN_FORCED void destroy(T *object) noexcept {
+	template <class T> TN_ALWAYS_INLINE void destroy(T *object) noexcept {
 		detail::heap_destroy(heap_, object);
 	}
 
@@ -168,7 +170,7 @@ public:
 	}
 
 private:
-	template <class T, class... Args> TN_FORCED T *build(Args &&...args) {
+	template <class T, class... Args> TN_ALWAYS_INLINE T *build(Args &&...args) {
 		static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
 		void *p = alloc(sizeof(T), alignof(T));
 		if constexpr (std::is_nothrow_constructible_v<T, Args...>) {

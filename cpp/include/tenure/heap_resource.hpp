@@ -78,15 +78,15 @@ public:
 	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_FORCED void *alloc(
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
 		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		if (TN_UNLIKELY(heap_ == nullptr || upstream_ != nullptr))
 			return alloc_rare(bytes, align);
-		void *p = detail::had(tn_heap_alloc(heap_, bytes, align));
+		void *p = detail::or_throw(tn_heap_alloc(heap_, bytes, align));
 		outstanding_.add(bytes);
 		return p;
 	}
-	TN_FORCED void free(
+	TN_ALWAYS_INLINE void free(
 		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
 		if (p == nullptr)
 			return;
@@ -140,11 +140,11 @@ private:
 		}
 	}
 
-	TN_OUTLINED void *alloc_rare(std::size_t bytes, std::size_t align) {
+	TN_NOINLINE void *alloc_rare(std::size_t bytes, std::size_t align) {
 		detail::callback_scope call;
 		if (heap_ == nullptr)
-			heap_ = static_cast<tn_heap *>(call.had(tn_heap_create(&options_)));
-		void *p = call.had(tn_heap_alloc(heap_, bytes, align));
+			heap_ = static_cast<tn_heap *>(call.or_throw(tn_heap_create(&options_)));
+		void *p = call.or_throw(tn_heap_alloc(heap_, bytes, align));
 		outstanding_.add(bytes);
 		return p;
 	}

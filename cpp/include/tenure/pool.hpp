@@ -111,7 +111,7 @@ public:
 		options.fini = [](void *object, void *) { std::destroy_at(static_cast<T *>(object)); };
 		options.size_of = own_size_of<Traits>::value ? size_of : nullptr;
 		options.ctx = traits_.get();
-		pool_ = detail::had(tn_pool_create(sizeof(T), alignof(T), &options));
+		pool_ = detail::or_throw(tn_pool_create(sizeof(T), alignof(T), &options));
 	}
 	explicit pool(const char *name, Traits traits = {})
 		: pool(detail::named<pool_options>(name), std::move(traits)) {
@@ -169,9 +169,9 @@ private:
 	struct own_size_of<U, std::void_t<decltype(&U::size_of)>>
 		: std::bool_constant<!std::is_same_v<decltype(&U::size_of), decltype(&plain::size_of)>> {};
 
-	TN_OUTLINED void *get_slow() {
+	TN_NOINLINE void *get_slow() {
 		detail::callback_scope call;
-		return call.had(tn_pool_get_slow(pool_));
+		return call.or_throw(tn_pool_get_slow(pool_));
 	}
 
 	static bool build(void *place, void *traits) {

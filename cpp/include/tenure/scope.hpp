@@ -49,7 +49,7 @@ public:
 	 * name    shown in trees, statistics and panics
 	 * throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
 	explicit scope(const char *name = nullptr, const scope_options &options = {})
-		: scope_(detail::had(tn_scope_create(nullptr, name, &options))) {
+		: scope_(detail::or_throw(tn_scope_create(nullptr, name, &options))) {
 	}
 	/* Below another one, where it takes its first chunk at once.
 	 *
@@ -58,7 +58,7 @@ public:
 		: scope(parent.there(), name, options) {
 	}
 	scope(tn_scope *parent, const char *name, const scope_options &options = {})
-		: scope_(detail::had(tn_scope_create(parent, name, &options))) {
+		: scope_(detail::or_throw(tn_scope_create(parent, name, &options))) {
 		follow();
 	}
 	scope(scope &&other) noexcept {
@@ -82,18 +82,19 @@ public:
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, also at a limit
 	 * cost    that of tn_scope_alloc */
-	[[nodiscard]] TN_FORCED void *alloc(std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
+		std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
 		void *p;
 		return TN_LIKELY(tn_arena_bump(&scope_->arena, size, align, &p))
 		           ? p
-		           : detail::had(tn_scope_alloc_slow(scope_, size, align));
+		           : detail::or_throw(tn_scope_alloc_slow(scope_, size, align));
 	}
 
 	/* Builds a T from its constructor's arguments, or (in braces) an aggregate from its members.
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws; its memory stays until reset then
 	 * cost    that of tn_scope_alloc, and of tn_scope_defer where T has a destructor to run */
-	template <class T, class... Args> TN_FORCED T *make(Args &&...args) TN_LIFETIMEBOUND {
+	template <class T, class... Args> TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
 		static_assert(alignof(T) <= TN_ALIGN_MAX, "a scope aligns up to TN_ALIGN_MAX");
 		T *object = detail::build<T>(alloc(sizeof(T), alignof(T)), std::forward<Args>(args)...);
 		if constexpr (!std::is_trivially_destructible_v<T>) {
@@ -123,7 +124,7 @@ public:
 
 	/* Copies bytes, or text, into the scope, at alignment 1. */
 	void *copy(const void *p, std::size_t size) TN_LIFETIMEBOUND {
-		return detail::had(tn_scope_copy(scope_, p, size));
+		return detail::or_throw(tn_scope_copy(scope_, p, size));
 	}
 	std::string_view copy(std::string_view text) TN_LIFETIMEBOUND {
 		return {static_cast<char *>(copy(text.data(), text.size())), text.size()};
@@ -209,7 +210,7 @@ public:
 	 * throws  as their constructors */
 	tenure::arena &arena(const arena_options &options = {}) TN_LIFETIMEBOUND {
 		return *make<tenure::arena>(
-			detail::handed<tn_arena>{detail::had(tn_scope_arena(scope_, &options))});
+			detail::adopt<tn_arena>{detail::or_throw(tn_scope_arena(scope_, &options))});
 	}
 	template <class T> tenure::slab<T> &slab(const slab_options &options = {}) TN_LIFETIMEBOUND {
 		return *place<tenure::slab<T>>(tn_scope_slab(scope_, sizeof(T), alignof(T), &options));
@@ -329,7 +330,7 @@ private:
 
 	/* The allocator's object, whose destructor has nothing to do that the scope does not. */
 	template <class Allocator, class Handle> Allocator *place(Handle *made) {
-		Allocator held(detail::handed<Handle>{detail::had(made)});
+		Allocator held(detail::adopt<Handle>{detail::or_throw(made)});
 		return ::new (alloc(sizeof(Allocator), alignof(Allocator))) Allocator(std::move(held));
 	}
 

@@ -24,7 +24,7 @@ public:
 
 private:
 	void *do_allocate(std::size_t bytes, std::size_t align) override {
-		return detail::had(tn_scope_alloc(scope_, bytes, align));
+		return detail::or_throw(tn_scope_alloc(scope_, bytes, align));
 	}
 	void do_deallocate(void *, std::size_t, std::size_t) override {
 	}

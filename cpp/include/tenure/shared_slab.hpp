@@ -24,17 +24,17 @@ struct TN_VISIBLE shared_slab_calls {
 	static inline tn_shared_slab none{UINT64_MAX}; /* a stand-in: is never near */
 
 	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
-	TN_FORCED static bool pop(tn_shared_slab *s, void **slot) noexcept {
+	TN_ALWAYS_INLINE static bool pop(tn_shared_slab *s, void **slot) noexcept {
 		return tn_shared_slab_pop(s, slot);
 	}
-	TN_FORCED static void *slow(tn_shared_slab *s) noexcept {
+	TN_ALWAYS_INLINE static void *slow(tn_shared_slab *s) noexcept {
 		return tn_shared_slab_alloc_slow(s);
 	}
-	TN_FORCED static void *alloc(tn_shared_slab *s) {
+	TN_ALWAYS_INLINE static void *alloc(tn_shared_slab *s) {
 		void *p;
-		return TN_LIKELY(pop(s, &p)) ? p : had(slow(s));
+		return TN_LIKELY(pop(s, &p)) ? p : or_throw(slow(s));
 	}
-	TN_FORCED static void free(tn_shared_slab *s, void *p) noexcept {
+	TN_ALWAYS_INLINE static void free(tn_shared_slab *s, void *p) noexcept {
 		tn_shared_slab_free(s, p);
 	}
 	static constexpr auto create = tn_shared_slab_create;
@@ -51,10 +51,10 @@ struct TN_VISIBLE shared_slab_calls {
 };
 
 struct local_calls {
-	TN_FORCED static void *alloc(tn_local *l) {
-		return had(tn_shared_slab_local_alloc(l));
+	TN_ALWAYS_INLINE static void *alloc(tn_local *l) {
+		return or_throw(tn_shared_slab_local_alloc(l));
 	}
-	TN_FORCED static void free(tn_local *l, void *p) noexcept {
+	TN_ALWAYS_INLINE static void free(tn_local *l, void *p) noexcept {
 		tn_shared_slab_local_free(l, p);
 	}
 };
@@ -74,16 +74,16 @@ public:
 	 * threads  owner only */
 	class local_handle {
 	public:
-		template <class... Args> [[nodiscard]] TN_FORCED T *make(Args &&...args) const {
+		template <class... Args> [[nodiscard]] TN_ALWAYS_INLINE T *make(Args &&...args) const {
 			return detail::make_in<detail::local_calls, T>(local_, std::forward<Args>(args)...);
 		}
-		TN_FORCED void destroy(T *object) const noexcept {
+		TN_ALWAYS_INLINE void destroy(T *object) const noexcept {
 			detail::destroy_in<detail::local_calls>(local_, object);
 		}
-		[[nodiscard]] TN_FORCED void *alloc() const {
+		[[nodiscard]] TN_ALWAYS_INLINE void *alloc() const {
 			return detail::local_calls::alloc(local_);
 		}
-		TN_FORCED void free(void *slot) const noexcept {
+		TN_ALWAYS_INLINE void free(void *slot) const noexcept {
 			detail::local_calls::free(local_, slot);
 		}
 
@@ -101,7 +101,7 @@ public:
 	 *
 	 * throws  std::bad_alloc, also in a thread whose thread-local storage is being torn down */
 	[[nodiscard]] local_handle local() TN_LIFETIMEBOUND {
-		return local_handle(detail::had(tn_shared_slab_local(base::get())));
+		return local_handle(detail::or_throw(tn_shared_slab_local(base::get())));
 	}
 
 	/* Gives this thread's free slots to the others. */

@@ -49,7 +49,7 @@ public:
 	 *
 	 * throws  std::bad_alloc when N are used; the arena stays usable
 	 * cost    a bump of a cursor in thread-local storage; a run in so many calls takes a lock */
-	[[nodiscard]] TN_FORCED void *allocate_one() {
+	[[nodiscard]] TN_ALWAYS_INLINE void *allocate_one() {
 		void *p;
 		return TN_LIKELY(tn_runs_pop(&lease_, sizeof(T), &p)) ? p : allocate_n(1);
 	}
@@ -58,7 +58,7 @@ public:
 	 *
 	 * throws  as allocate_one */
 	[[nodiscard]] void *allocate_n(std::size_t count) {
-		return detail::had(tn_runs_alloc_slow(&runs_, &lease_, at_least_one(count)));
+		return detail::or_throw(tn_runs_alloc_slow(&runs_, &lease_, at_least_one(count)));
 	}
 
 	/* Gives back what allocate_one returned, or with the same count allocate_n; nullptr is a no-op. Its
@@ -66,10 +66,10 @@ public:
 	 * never came from here.
 	 *
 	 * cost  a subtraction in thread-local storage */
-	TN_FORCED void deallocate_one(void *p) noexcept {
+	TN_ALWAYS_INLINE void deallocate_one(void *p) noexcept {
 		tn_runs_free(&runs_, &lease_, p, 1);
 	}
-	TN_FORCED void deallocate_n(void *p, std::size_t count) noexcept {
+	TN_ALWAYS_INLINE void deallocate_n(void *p, std::size_t count) noexcept {
 		tn_runs_free(&runs_, &lease_, p, at_least_one(count));
 	}
 

@@ -22,17 +22,17 @@ struct TN_VISIBLE slab_calls {
 	static inline tn_slab none{0, 0}; /* a stand-in: has no slot, and is full */
 
 	/* A slot from the magazine; false when that takes more, which `slow` does, or returns nullptr. */
-	TN_FORCED static bool pop(tn_slab *s, void **slot) noexcept {
+	TN_ALWAYS_INLINE static bool pop(tn_slab *s, void **slot) noexcept {
 		return tn_slab_pop(s, slot);
 	}
-	TN_FORCED static void *slow(tn_slab *s) noexcept {
+	TN_ALWAYS_INLINE static void *slow(tn_slab *s) noexcept {
 		return tn_slab_alloc_slow(s);
 	}
-	TN_FORCED static void *alloc(tn_slab *s) {
+	TN_ALWAYS_INLINE static void *alloc(tn_slab *s) {
 		void *p;
-		return TN_LIKELY(pop(s, &p)) ? p : had(slow(s));
+		return TN_LIKELY(pop(s, &p)) ? p : or_throw(slow(s));
 	}
-	TN_FORCED static void free(tn_slab *s, void *p) noexcept {
+	TN_ALWAYS_INLINE static void free(tn_slab *s, void *p) noexcept {
 		tn_slab_free(s, p);
 	}
 	static constexpr auto create = tn_slab_create;

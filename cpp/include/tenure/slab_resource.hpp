@@ -72,7 +72,7 @@ public:
 	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
 	 *
 	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_FORCED void *alloc(
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
 		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		std::size_t index = (bytes - 1) / detail::fine_step;
 		void *p;
@@ -83,7 +83,7 @@ public:
 		}
 		return alloc_rare(bytes, align);
 	}
-	TN_FORCED void free(
+	TN_ALWAYS_INLINE void free(
 		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
 		std::size_t index = (bytes - 1) / detail::fine_step;
 		if (TN_LIKELY(index < detail::fine_count && align <= detail::fine_step)) {
@@ -163,7 +163,7 @@ private:
 		return o;
 	}
 
-	TN_OUTLINED void *alloc_rare(std::size_t bytes, std::size_t align) {
+	TN_NOINLINE void *alloc_rare(std::size_t bytes, std::size_t align) {
 		if ((align & (align - 1)) != 0 || align > TN_ALIGN_MAX) {
 			errno = EINVAL;
 			detail::fail();
@@ -171,26 +171,27 @@ private:
 		std::size_t index = class_of(bytes, align);
 		detail::callback_scope call;
 		if (index == detail::class_count)
-			return call.had(large_.alloc(bytes, align));
+			return call.or_throw(large_.alloc(bytes, align));
 		typename Calls::handle *s = classes_.find(index);
 		if (s == nullptr)
 			s = classes_.add(index, slab_options_of(index));
 		void *p = nullptr;
-		return s != nullptr && Calls::pop(s, &p) ? p
-		                                         : call.had(s == nullptr ? nullptr : Calls::slow(s));
+		return s != nullptr && Calls::pop(s, &p)
+		           ? p
+		           : call.or_throw(s == nullptr ? nullptr : Calls::slow(s));
 	}
 
 	/* Where nobody's code is called back, nothing can be thrown: and of a shared slab that is not near
 	 * this is the way of every call. */
-	TN_FORCED void *alloc_slow(typename Calls::handle *s) {
-		return upstream_ == nullptr ? detail::had(Calls::slow(s)) : alloc_from_upstream(s);
+	TN_ALWAYS_INLINE void *alloc_slow(typename Calls::handle *s) {
+		return upstream_ == nullptr ? detail::or_throw(Calls::slow(s)) : alloc_from_upstream(s);
 	}
-	TN_OUTLINED static void *alloc_from_upstream(typename Calls::handle *s) {
+	TN_NOINLINE static void *alloc_from_upstream(typename Calls::handle *s) {
 		detail::callback_scope call;
-		return call.had(Calls::slow(s));
+		return call.or_throw(Calls::slow(s));
 	}
 
-	TN_OUTLINED void free_rare(void *p, std::size_t bytes, std::size_t align) noexcept {
+	TN_NOINLINE void free_rare(void *p, std::size_t bytes, std::size_t align) noexcept {
 		if (p == nullptr)
 			return;
 		std::size_t index = class_of(bytes, align);

@@ -32,13 +32,13 @@
 #endif
 
 #if defined(__GNUC__)
-#define TN_FORCED [[gnu::always_inline]] inline
-#define TN_OUTLINED [[gnu::noinline, gnu::cold]]
+#define TN_ALWAYS_INLINE [[gnu::always_inline]] inline
+#define TN_NOINLINE [[gnu::noinline, gnu::cold]]
 /* One for the whole process also where symbols are hidden by default, as long as T itself is not. */
 #define TN_VISIBLE [[gnu::visibility("default")]]
 #else
-#define TN_FORCED inline
-#define TN_OUTLINED
+#define TN_ALWAYS_INLINE inline
+#define TN_NOINLINE
 #define TN_VISIBLE
 #endif
 
@@ -48,7 +48,7 @@ namespace detail {
 
 /* What a failed call of the C library becomes: std::invalid_argument for the caller's mistake,
  * std::bad_alloc for lack of memory. Without exceptions the program ends. */
-[[noreturn]] TN_OUTLINED inline void fail() {
+[[noreturn]] TN_NOINLINE inline void fail() {
 #if TN_EXCEPTIONS
 	if (errno == EINVAL)
 		throw std::invalid_argument("tenure: a size, an alignment or options that cannot be");
@@ -59,7 +59,7 @@ namespace detail {
 }
 
 /* A product that no size_t holds. */
-[[noreturn]] TN_OUTLINED inline void fail_length() {
+[[noreturn]] TN_NOINLINE inline void fail_length() {
 #if TN_EXCEPTIONS
 	throw std::bad_array_new_length();
 #else
@@ -67,7 +67,7 @@ namespace detail {
 #endif
 }
 
-template <class P> TN_FORCED P *had(P *p) {
+template <class P> TN_ALWAYS_INLINE P *or_throw(P *p) {
 	if (TN_UNLIKELY(p == nullptr))
 		fail();
 	return p;
@@ -81,19 +81,19 @@ template <class Options> Options named(const char *name) noexcept {
 }
 
 /* An allocator of the C library that whoever made it hands over. */
-template <class Handle> struct handed {
+template <class Handle> struct adopt {
 	Handle *handle;
 };
 
 /* Bytes of `count` objects of T. */
-template <class T> TN_FORCED std::size_t bytes_of(std::size_t count) {
+template <class T> TN_ALWAYS_INLINE std::size_t bytes_of(std::size_t count) {
 	if (TN_UNLIKELY(count > static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(T)))
 		fail_length();
 	return count * sizeof(T);
 }
 
 /* Builds a T at `place`: with parentheses, or an aggregate's members with braces. */
-template <class T, class... Args> TN_FORCED T *build(void *place, Args &&...args) {
+template <class T, class... Args> TN_ALWAYS_INLINE T *build(void *place, Args &&...args) {
 	if constexpr (std::is_constructible_v<T, Args...>)
 		return ::new (place) T(std::forward<Args>(args)...);
 	else

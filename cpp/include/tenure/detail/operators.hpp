@@ -26,10 +26,10 @@ template <class T, class Home> class operators {
 public:
 	using tenure_home = Home;
 
-	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes) {
+	[[nodiscard]] TN_ALWAYS_INLINE static void *operator new(std::size_t bytes) {
 		return bytes == sizeof(T) ? take_one() : ::operator new(bytes);
 	}
-	TN_FORCED static void operator delete(void *p, std::size_t bytes) noexcept {
+	TN_ALWAYS_INLINE static void operator delete(void *p, std::size_t bytes) noexcept {
 		if (bytes == sizeof(T))
 			Home::give_one(p);
 		else
@@ -37,13 +37,14 @@ public:
 	}
 
 	[[nodiscard]] static void *operator new[](std::size_t bytes) {
-		return had(Home::take_array(bytes));
+		return or_throw(Home::take_array(bytes));
 	}
 	static void operator delete[](void *p, std::size_t bytes) noexcept {
 		Home::give_array(p, bytes);
 	}
 
-	[[nodiscard]] TN_FORCED static void *operator new(std::size_t bytes, std::align_val_t align) {
+	[[nodiscard]] TN_ALWAYS_INLINE static void *operator new(
+		std::size_t bytes, std::align_val_t align) {
 		return is_ours(bytes, align) ? take_one() : from_heap(bytes, align);
 	}
 	static void operator delete(void *p, std::size_t bytes, std::align_val_t align) noexcept {
@@ -53,8 +54,10 @@ public:
 			::operator delete(p, align);
 	}
 
-	[[nodiscard]] TN_FORCED static void *operator new[](std::size_t bytes, std::align_val_t align) {
-		return fits_array(align) ? had(Home::take_noted_array(bytes)) : array_from_heap(bytes, align);
+	[[nodiscard]] TN_ALWAYS_INLINE static void *operator new[](
+		std::size_t bytes, std::align_val_t align) {
+		return fits_array(align) ? or_throw(Home::take_noted_array(bytes))
+		                         : array_from_heap(bytes, align);
 	}
 	static void operator delete[](void *p, std::size_t bytes, std::align_val_t align) noexcept {
 		if (fits_array(align))
@@ -66,7 +69,7 @@ public:
 	[[nodiscard]] static void *operator new(std::size_t bytes, const std::nothrow_t &tag) noexcept {
 		return bytes == sizeof(T) ? try_one() : from_heap(bytes, tag);
 	}
-	TN_OUTLINED static void operator delete(void *p, const std::nothrow_t &) noexcept {
+	TN_NOINLINE static void operator delete(void *p, const std::nothrow_t &) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete(p);
 	}
@@ -74,7 +77,7 @@ public:
 	[[nodiscard]] static void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
 		return Home::take_noted_array(bytes);
 	}
-	TN_OUTLINED static void operator delete[](void *p, const std::nothrow_t &) noexcept {
+	TN_NOINLINE static void operator delete[](void *p, const std::nothrow_t &) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete[](p);
 	}
@@ -83,7 +86,7 @@ public:
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
 		return is_ours(bytes, align) ? try_one() : from_heap(bytes, align, tag);
 	}
-	TN_OUTLINED static void operator delete(
+	TN_NOINLINE static void operator delete(
 		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete(p, align);
@@ -93,7 +96,7 @@ public:
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
 		return fits_array(align) ? Home::take_noted_array(bytes) : array_from_heap(bytes, align, tag);
 	}
-	TN_OUTLINED static void operator delete[](
+	TN_NOINLINE static void operator delete[](
 		void *p, std::align_val_t align, const std::nothrow_t &) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete[](p, align);
@@ -102,12 +105,12 @@ public:
 	/* What undoes an aligned new has no size either. As templates they are not what `delete` looks for,
 	 * which would prefer them to those with the size. */
 	template <class A, class = std::enable_if_t<std::is_same_v<A, std::align_val_t>>>
-	TN_OUTLINED static void operator delete(void *p, A align) noexcept {
+	TN_NOINLINE static void operator delete(void *p, A align) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete(p, align);
 	}
 	template <class A, class = std::enable_if_t<std::is_same_v<A, std::align_val_t>>>
-	TN_OUTLINED static void operator delete[](void *p, A align) noexcept {
+	TN_NOINLINE static void operator delete[](void *p, A align) noexcept {
 		if (!Home::give_unknown(p))
 			::operator delete[](p, align);
 	}
@@ -124,28 +127,28 @@ public:
 	}
 
 private:
-	TN_FORCED static void *take_one() {
+	TN_ALWAYS_INLINE static void *take_one() {
 		void *p;
-		return TN_LIKELY(Home::pop(&p)) ? p : had(Home::slow());
+		return TN_LIKELY(Home::pop(&p)) ? p : or_throw(Home::slow());
 	}
 	static void *try_one() noexcept {
 		void *p;
 		return Home::pop(&p) ? p : Home::slow();
 	}
-	TN_OUTLINED static void *from_heap(std::size_t bytes, std::align_val_t align) {
+	TN_NOINLINE static void *from_heap(std::size_t bytes, std::align_val_t align) {
 		return ::operator new(bytes, align);
 	}
-	TN_OUTLINED static void *array_from_heap(std::size_t bytes, std::align_val_t align) {
+	TN_NOINLINE static void *array_from_heap(std::size_t bytes, std::align_val_t align) {
 		return ::operator new[](bytes, align);
 	}
-	TN_OUTLINED static void *from_heap(std::size_t bytes, const std::nothrow_t &tag) noexcept {
+	TN_NOINLINE static void *from_heap(std::size_t bytes, const std::nothrow_t &tag) noexcept {
 		return ::operator new(bytes, tag);
 	}
-	TN_OUTLINED static void *from_heap(
+	TN_NOINLINE static void *from_heap(
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
 		return ::operator new(bytes, align, tag);
 	}
-	TN_OUTLINED static void *array_from_heap(
+	TN_NOINLINE static void *array_from_heap(
 		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
 		return ::operator new[](bytes, align, tag);
 	}

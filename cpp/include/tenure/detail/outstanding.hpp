@@ -19,13 +19,13 @@ inline void report_outstanding(const char *kind, std::size_t blocks, std::size_t
 
 class outstanding {
 public:
-	TN_FORCED void add(std::size_t bytes) noexcept {
+	TN_ALWAYS_INLINE void add(std::size_t bytes) noexcept {
 		if (TN_MODE == TN_MODE_DEBUG) {
 			blocks_++;
 			bytes_ += bytes;
 		}
 	}
-	TN_FORCED void remove(std::size_t bytes) noexcept {
+	TN_ALWAYS_INLINE void remove(std::size_t bytes) noexcept {
 		if (TN_MODE == TN_MODE_DEBUG) {
 			blocks_--;
 			bytes_ -= bytes;

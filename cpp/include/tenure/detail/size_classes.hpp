@@ -30,7 +30,7 @@ constexpr std::size_t alignment_of_size(std::size_t size) {
 }
 
 /* Alignments that the fine classes serve without a look: a bit each for 0, 1, 2, 4, 8 and 16. */
-TN_FORCED constexpr bool is_plain(std::size_t align) {
+TN_ALWAYS_INLINE constexpr bool is_plain(std::size_t align) {
 	return align <= 16 && ((std::size_t{0x10117} >> align) & 1) != 0;
 }
 
@@ -74,12 +74,12 @@ public:
 	size_classes &operator=(const size_classes &) = delete;
 
 	/* The slab of a class, or nullptr when it was not needed yet. */
-	TN_FORCED handle *find(std::size_t index) const noexcept {
+	TN_ALWAYS_INLINE handle *find(std::size_t index) const noexcept {
 		return slabs_[index].load(std::memory_order_acquire);
 	}
 
 	/* The same, made where it is not there; nullptr with errno. */
-	TN_OUTLINED handle *add(std::size_t index, const typename Calls::options &options) noexcept {
+	TN_NOINLINE handle *add(std::size_t index, const typename Calls::options &options) noexcept {
 		std::size_t bytes = class_bytes(index);
 		return install<Calls>(slabs_[index], nullptr, bytes, slot_align(bytes), options);
 	}

@@ -50,7 +50,7 @@ public:
 	}
 
 	/* What the call returned; when that is nullptr, throws what was thrown inside, else as fail(). */
-	void *had(void *p) const {
+	void *or_throw(void *p) const {
 		if (p != nullptr)
 			return p;
 		rethrow();

@@ -15,7 +15,7 @@ namespace detail {
 
 /* Builds a T in a slot of `from` (Calls::handle *), which gets it back when the constructor throws. */
 template <class Calls, class T, class Handle, class... Args>
-TN_FORCED T *make_in(Handle *from, Args &&...args) {
+TN_ALWAYS_INLINE T *make_in(Handle *from, Args &&...args) {
 	void *slot = Calls::alloc(from);
 	if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
 		return detail::build<T>(slot, std::forward<Args>(args)...);
@@ -28,7 +28,7 @@ TN_FORCED T *make_in(Handle *from, Args &&...args) {
 }
 
 template <class Calls, class T, class Handle>
-TN_FORCED void destroy_in(Handle *from, T *object) noexcept {
+TN_ALWAYS_INLINE void destroy_in(Handle *from, T *object) noexcept {
 	if (object == nullptr)
 		return;
 	std::destroy_at(object);
@@ -59,14 +59,14 @@ public:
 	using unique = std::unique_ptr<T, deleter>;
 
 	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	typed_slab() : slab_(had(Calls::create(sizeof(T), alignof(T), nullptr))) {
+	typed_slab() : slab_(or_throw(Calls::create(sizeof(T), alignof(T), nullptr))) {
 	}
-	explicit typed_slab(const options &o) : slab_(had(Calls::create(sizeof(T), alignof(T), &o))) {
+	explicit typed_slab(const options &o) : slab_(or_throw(Calls::create(sizeof(T), alignof(T), &o))) {
 	}
 	explicit typed_slab(const char *name) : typed_slab(named<options>(name)) {
 	}
 	/* Not API: see scope.hpp. */
-	explicit typed_slab(handed<handle> made) noexcept : slab_(made.handle) {
+	explicit typed_slab(adopt<handle> made) noexcept : slab_(made.handle) {
 	}
 	typed_slab(typed_slab &&other) noexcept : slab_(std::exchange(other.slab_, nullptr)) {
 	}
@@ -82,7 +82,7 @@ public:
 	/* Builds a T in a slot.
 	 *
 	 * throws  std::bad_alloc, and what the constructor throws: the slot is free again then */
-	template <class... Args> [[nodiscard]] TN_FORCED T *make(Args &&...args) TN_LIFETIMEBOUND {
+	template <class... Args> [[nodiscard]] TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
 		return detail::make_in<Calls, T>(slab_, std::forward<Args>(args)...);
 	}
 	template <class... Args> [[nodiscard]] unique make_unique(Args &&...args) TN_LIFETIMEBOUND {
@@ -90,17 +90,17 @@ public:
 	}
 
 	/* Destroys what make built, and frees its slot; nullptr is a no-op. */
-	TN_FORCED void destroy(T *object) noexcept {
+	TN_ALWAYS_INLINE void destroy(T *object) noexcept {
 		detail::destroy_in<Calls>(slab_, object);
 	}
 
 	/* A slot without an object in it, and back.
 	 *
 	 * throws  std::bad_alloc */
-	[[nodiscard]] TN_FORCED void *alloc() TN_LIFETIMEBOUND {
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc() TN_LIFETIMEBOUND {
 		return Calls::alloc(slab_);
 	}
-	TN_FORCED void free(void *slot) noexcept {
+	TN_ALWAYS_INLINE void free(void *slot) noexcept {
 		Calls::free(slab_, slot);
 	}
 
