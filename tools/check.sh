@@ -110,7 +110,7 @@ check_libcxx() {
 	for mode in 0 1 2; do
 		cc -std=c11 -O2 -Ic/include -DTN_MODE=$mode -c c/src/tenure.c -o "$work/tenure.o" || return
 		for source in cpp/tests/conformance_*.cpp cpp/tests/test_{arena,slab,pool,resources}.cpp; do
-			$compile -O0 -w -Ic/include -Icpp/include -Ic/tests -DTN_MODE=$mode \
+			$compile -O0 -w -Ic/include -Icpp/include -Ic/tests/support -DTN_MODE=$mode \
 				-DTENURE_SANITIZE='""' -c "$source" -o "$work/$(basename "$source").o" || return
 		done
 		clang++-19 -stdlib=libc++ "$work"/*.o -pthread -o "$work/tests" &&

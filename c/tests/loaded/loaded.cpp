@@ -3,7 +3,7 @@
 // what a library leaves behind in the loader stays.
 #include <gtest/gtest.h>
 
-#include "../process.h"
+#include "../support/process.h"
 
 extern "C" {
 #include "module.h"

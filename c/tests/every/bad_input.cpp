@@ -1,6 +1,6 @@
 // Sizes, counts and alignments that cannot be: refused for the right reason, or a block that is there.
+#include "../heap/use.h"
 #include "crowd.h"
-#include "heap_use.h"
 
 #include <algorithm>
 #include <cinttypes>

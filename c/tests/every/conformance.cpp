@@ -1,6 +1,6 @@
 // The rules of spec/behaviour.md. A test is named after the rule that it shows: B<number>_<words>.
 // Those of threads and pools are in conformance_shared.cpp.
-#include "shared_slab_use.h"
+#include "../shared/use.h"
 
 #include <fstream>
 #include <random>

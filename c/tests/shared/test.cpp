@@ -1,7 +1,7 @@
 // shared_slab.h, contract by contract, on one thread or one after another: what a slot is.
 // What overlapping threads do is tested elsewhere.
 #include "mapped_source.h"
-#include "shared_slab_use.h"
+#include "use.h"
 
 #include <set>
 

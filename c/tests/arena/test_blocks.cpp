@@ -1,5 +1,5 @@
 // arena.h, contract by contract: blocks, resize and realloc, copy and printf, marks.
-#include "arena_use.h"
+#include "use.h"
 
 #include <algorithm>
 #include <clocale>

@@ -1,6 +1,6 @@
 // No memory at the n-th call to the source, n = 1, 2, ... until a run is clean: once, and for ever.
+#include "../heap/use.h"
 #include "crowd.h"
-#include "heap_use.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Limits of scopes, and adopt, which moves what they count, on one thread.
-#include "scope_use.h"
+#include "use.h"
 
 #include "ledger.h"
 

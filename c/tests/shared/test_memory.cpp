@@ -1,7 +1,7 @@
 // shared_slab.h, contract by contract: where its memory comes from and when it goes back.
 #include "mapped_source.h"
 #include "process.h"
-#include "shared_slab_use.h"
+#include "use.h"
 
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 // heap.h, contract by contract.
-#include "heap_use.h"
 #include "program.h"
+#include "use.h"
 
 #include <algorithm>
 #include <map>

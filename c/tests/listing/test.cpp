@@ -1,6 +1,6 @@
 // What a snapshot shows: who is listed, where, with which figures. While other threads go on:
-// test_scope_threads.cpp.
-#include "scope_use.h"
+// scope/test_threads.cpp.
+#include "../scope/use.h"
 
 #include "process.h"
 

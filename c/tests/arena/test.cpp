@@ -1,6 +1,6 @@
-// arena.h, contract by contract: options, chunks, reset, trim, figures. Blocks: test_arena_blocks.cpp.
-#include "arena_use.h"
+// arena.h, contract by contract: options, chunks, reset, trim, figures. Blocks: test_blocks.cpp.
 #include "process.h"
+#include "use.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // pool.h, contract by contract, on one thread or one after another. What overlapping threads do is
 // tested elsewhere.
-#include "pool_use.h"
 #include "program.h"
+#include "use.h"
 
 #include <chrono>
 #include <functional>

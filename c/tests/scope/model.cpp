@@ -1,6 +1,6 @@
 // Random programs on trees of scopes against a naive model: who is below whom and in which order, what
 // each holds, which call is deferred to whose end and comes next, and what may be refused.
-#include "scope_use.h"
+#include "use.h"
 
 #include "ledger.h"
 #include "program.h"

@@ -1,5 +1,5 @@
 // Scopes and snapshots with many threads: shared roots, limits, readers of trees that come and go.
-#include "scope_use.h"
+#include "use.h"
 
 #include "crowd.h"
 

@@ -1,7 +1,7 @@
 // The rules of spec/behaviour.md on threads and pools.
-#include "pool_use.h"
+#include "../pool/use.h"
+#include "../shared/use.h"
 #include "process.h"
-#include "shared_slab_use.h"
 
 #include <chrono>
 #include <csignal>

@@ -1,6 +1,6 @@
 // Random programs on heaps against a naive model: every live block with its bytes.
-#include "heap_use.h"
 #include "program.h"
+#include "use.h"
 
 #include <algorithm>
 #include <map>

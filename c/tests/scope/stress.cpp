@@ -2,7 +2,7 @@
 // and the listing: nothing hangs, the child may use all there is, and the parent never notices.
 //
 // These other threads call no malloc: AddressSanitizer's is not made for forks beside it.
-#include "scope_use.h"
+#include "use.h"
 
 #include "crowd.h"
 

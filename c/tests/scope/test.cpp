@@ -1,5 +1,5 @@
-// scope.h, contract by contract, on one thread. Limits and adopt: test_scope_limits.cpp.
-#include "scope_use.h"
+// scope.h, contract by contract, on one thread. Limits and adopt: test_limits.cpp.
+#include "use.h"
 
 #include "ledger.h"
 

@@ -5,9 +5,9 @@
 #include <tenure/tenure.h>
 
 extern "C" {
-#include "../top/reader.h"
-#include "../top/report.h"
-#include "../top/table.h"
+#include "../../top/reader.h"
+#include "../../top/report.h"
+#include "../../top/table.h"
 #include "base/os.h"
 #include "watch/live_format.h"
 #include "watch/observer.h"

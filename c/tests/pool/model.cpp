@@ -1,7 +1,7 @@
 // Random programs on pools against a naive model: every object with what it is to remember, who is out
 // and who is idle, and one fini for each init. Now and then another thread comes, and ends.
-#include "pool_use.h"
 #include "program.h"
+#include "use.h"
 
 #include <algorithm>
 #include <map>
