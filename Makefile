@@ -18,7 +18,7 @@ demo:
 	$(configure) build/demo -DTENURE_TESTS=OFF -DTENURE_DEMO=ON
 	cmake --build build/demo --target tenure-demo
 	build/demo/bench/tenure-demo $(if $(DOC),"$(DOC)")
-	$(PYTHON) bench/demo_plot.py
+	$(PYTHON) bench/demo/plot.py
 
 test:
 	tools/setup.sh test

@@ -1,0 +1,150 @@
+/* bench/cpp/containers.h: lives of containers, from nothing to destroyed, as templates over the memory
+ * (see cpp/memory.h); `elements` is how many were put in. */
+#ifndef BENCH_CPP_CONTAINERS_H
+#define BENCH_CPP_CONTAINERS_H
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/clock.h"
+
+namespace bench {
+
+/* What is put into containers, the same for everybody. */
+struct container_input {
+	static constexpr size_t most = 4000;
+
+	std::vector<int> keys, spread_keys; /* 0, 1, 2, ... in random order; any numbers */
+	std::vector<std::string> texts;     /* of 20 to 40 characters: none fits into a string itself */
+	std::vector<size_t> bursts;         /* 1 to 64 */
+
+	container_input() : keys(most), spread_keys(most), texts(most), bursts(128) {
+		std::mt19937 random(1);
+		std::iota(keys.begin(), keys.end(), 0);
+		std::shuffle(keys.begin(), keys.end(), random);
+		for (int &key : spread_keys)
+			key = static_cast<int>(random() / 2);
+		for (std::string &text : texts)
+			text.assign(20 + random() % 21, 'x');
+		for (size_t &burst : bursts)
+			burst = 1 + random() % 64;
+	}
+};
+
+inline const container_input input;
+
+template <class M>
+using text_in = std::basic_string<char, std::char_traits<char>, typename M::template allocator<char>>;
+
+/* Somebody may look at it, and change it. */
+template <class C> void show(C &container) {
+	C *p = &container;
+	escape(p);
+}
+
+/* Strings by number; half of them erased. */
+struct map_life {
+	static constexpr size_t count = 3000;
+
+	static size_t elements() {
+		return count;
+	}
+	template <class M> static void live(M &memory) {
+		using text = text_in<M>;
+		using allocator = typename M::template nesting<std::pair<const int, text>>;
+		std::map<int, text, std::less<int>, allocator> map{allocator(memory.handle())};
+		for (size_t i = 0; i < count; i++)
+			map.emplace(input.keys[i], std::string_view(input.texts[i]));
+		show(map);
+		for (size_t i = 0; i < count; i += 2)
+			map.erase(input.keys[i]);
+		show(map);
+	}
+};
+
+/* A queue of four thousand; what comes in bursts goes in bursts. */
+struct list_life {
+	static constexpr size_t count = 4000;
+
+	static size_t elements() {
+		return std::accumulate(input.bursts.begin(), input.bursts.end(), count);
+	}
+	template <class M> static void live(M &memory) {
+		using allocator = typename M::template allocator<int>;
+		std::list<int, allocator> list{allocator(memory.handle())};
+		for (size_t i = 0; i < count; i++)
+			list.push_back(static_cast<int>(i));
+		for (size_t burst : input.bursts) {
+			for (size_t i = 0; i < burst; i++)
+				list.push_back(static_cast<int>(i));
+			for (size_t i = 0; i < burst; i++)
+				list.pop_front();
+		}
+		show(list);
+	}
+};
+
+/* A small index, taken down in the order in which it was built. */
+struct index_life {
+	static constexpr size_t count = 256;
+
+	static size_t elements() {
+		return count;
+	}
+	template <class M> static void live(M &memory) {
+		using allocator = typename M::template allocator<std::pair<const size_t, size_t>>;
+		std::map<size_t, size_t, std::less<size_t>, allocator> map{allocator(memory.handle())};
+		for (size_t i = 0; i < count; i++)
+			map.emplace_hint(map.end(), i, i);
+		show(map);
+		while (!map.empty())
+			map.erase(map.begin());
+	}
+};
+
+/* Numbers by number, half of them erased. */
+struct unordered_map_life {
+	static constexpr size_t count = 4000;
+
+	static size_t elements() {
+		return count;
+	}
+	template <class M> static void live(M &memory) {
+		using allocator = typename M::template allocator<std::pair<const int, int>>;
+		std::unordered_map<int, int, std::hash<int>, std::equal_to<int>, allocator> map{
+			allocator(memory.handle())};
+		for (size_t i = 0; i < count; i++)
+			map.emplace(input.spread_keys[i], static_cast<int>(i));
+		show(map);
+		for (size_t i = 0; i < count; i += 2)
+			map.erase(input.spread_keys[i]);
+		show(map);
+	}
+};
+
+/* Strings one after the other, in a vector that was not told how many. */
+struct vector_string_life {
+	static constexpr size_t count = 2000;
+
+	static size_t elements() {
+		return count;
+	}
+	template <class M> static void live(M &memory) {
+		using text = text_in<M>;
+		using allocator = typename M::template nesting<text>;
+		std::vector<text, allocator> texts{allocator(memory.handle())};
+		for (size_t i = 0; i < count; i++)
+			texts.emplace_back(std::string_view(input.texts[i]));
+		show(texts);
+	}
+};
+
+}
+#endif

@@ -1,7 +1,0 @@
-/* bench/heap_hardened.cpp: hooks of the heap in the mode hardened, in a module of their own because two
- * modes do not link into one program. */
-#include "heap_tenure.h"
-
-extern "C" __attribute__((visibility("default"))) bench::heap_hooks tenure_bench_heap_hardened() {
-	return bench::hooks_of<bench::tenure_heap>();
-}

@@ -1,0 +1,82 @@
+/* bench/shared/kinds.cpp: the family `shared`: objects of four sizes in turn, each from a slab
+ * of its own: three of them are not near. */
+#include "shared/peers.h"
+#include "slab/peers.h"
+
+namespace bench {
+namespace {
+
+template <size_t size> class tenure_handle {
+public:
+	void *alloc() {
+		return tn_shared_slab_local_alloc(local_);
+	}
+	void free(void *p) {
+		tn_shared_slab_local_free(local_, p);
+	}
+
+private:
+	tenure_shared<size> all_;
+	tn_local *local_ = all_.local();
+};
+
+template <size_t size> using mimalloc_shared = loaded_shared<size, mimalloc_calls>;
+template <size_t size> using jemalloc_shared = loaded_shared<size, jemalloc_calls>;
+template <size_t size> using tcmalloc_shared = loaded_shared<size, tcmalloc_calls>;
+template <size_t size> using tbb_shared = loaded_shared<size, tbb_calls>;
+template <size_t size> using snmalloc_shared = loaded_shared<size, snmalloc_calls>;
+template <size_t size> using mimalloc3_shared = loaded_shared<size, mimalloc3_calls>;
+template <size_t> using floor_kind = floor_slab; /* nothing but an object's first word is written */
+
+/* One object of each kind taken and written, then all freed in the same order. */
+template <template <size_t> class A> class kinds : public contestant {
+public:
+	uint64_t run(size_t repeats) override {
+		uint64_t from = ticks();
+		for (size_t r = 0; r < repeats; r++) {
+			void *a = take(a_, r), *b = take(b_, r), *c = take(c_, r), *d = take(d_, r);
+			give(a_, a);
+			give(b_, b);
+			give(c_, c);
+			give(d_, d);
+		}
+		return ticks() - from;
+	}
+
+private:
+	A<32> a_;
+	A<48> b_;
+	A<64> c_;
+	A<96> d_;
+};
+
+template <template <size_t> class A> subject kinds_subject(const char *name) {
+	return {name, [] { return std::make_unique<kinds<A>>(); }};
+}
+
+std::vector<workload> workloads() {
+	workload w;
+	w.name = "shared-kinds-4";
+	w.ops = 4;
+	w.subjects = {
+		kinds_subject<tenure_shared>("tenure-shared"),
+		kinds_subject<tenure_handle>("tenure-shared-local"),
+		kinds_subject<floor_kind>("floor"),
+		kinds_subject<glibc_shared>("glibc"),
+		kinds_subject<mimalloc_shared>("mimalloc"),
+		kinds_subject<jemalloc_shared>("jemalloc"),
+		kinds_subject<tcmalloc_shared>("tcmalloc"),
+		kinds_subject<tbb_shared>("tbb"),
+		kinds_subject<gslice_shared>("gslice"),
+	};
+	if (has_cargo_peers) {
+		w.subjects.push_back(kinds_subject<snmalloc_shared>("snmalloc"));
+		w.subjects.push_back(kinds_subject<mimalloc3_shared>("mimalloc3"));
+	}
+	return {w};
+}
+
+const registration kinds_of_objects("shared", workloads);
+
+}
+}

@@ -1,0 +1,106 @@
+/* bench/shared/loops.cpp: the family `shared`: objects of one size that any thread takes and any
+ * thread frees. Here: what threads do with objects of their own. */
+#include "shared/loops.h"
+#include "shared/peers.h"
+#include "slab/peers.h"
+
+namespace bench {
+namespace {
+
+/* What one run takes, wall time: longer than a scheduler's turn where threads have to share CPUs. */
+double round_of(unsigned threads) {
+	return threads <= 2 ? 4e6 : 2e6 * threads;
+}
+
+workload make_workload(const char *name, setting s, double ops, std::vector<subject> subjects) {
+	workload w;
+	w.name = name;
+	w.threads = s.threads;
+	w.all_cpus = s.threads > 1;
+	w.ops = ops * s.threads;
+	w.round_ns = round_of(s.threads);
+	w.subjects = std::move(subjects);
+	return w;
+}
+
+/* tenure-shared is the static library in the driver itself; here are the other ways to be linked. */
+void add_linkages(std::vector<subject> &to, setting s) {
+	to.push_back({"tenure-shared-linked", [s] {
+					  return std::unique_ptr<contestant>(
+						  tenure_bench_shared_linked(crew_of(s.threads), shared_shape::pair, s.count));
+				  }});
+	to.push_back(module_subject("tenure-shared-dlopen", "libtenure-bench-dlopen.so",
+		"tenure_bench_shared_dlopen", shared_shape::pair, s));
+}
+
+workload pairs_of(unsigned threads) {
+	setting s{threads, 1};
+	std::vector<subject> all = everybody_and_floor<shared_pairs, floor_shared, 32>(s);
+	all.push_back(hardened_subject(shared_shape::pair, s));
+	if (threads == 1)
+		add_linkages(all, s);
+	return make_workload("shared-pair-32", s, 1, std::move(all));
+}
+
+workload batches_of(const char *name, size_t count, unsigned threads) {
+	setting s{threads, count};
+	std::vector<subject> all = everybody_and_floor<shared_batches, floor_shared, 64>(s);
+	all.push_back(hardened_subject(shared_shape::batch, s));
+	return make_workload(name, s, static_cast<double>(count), std::move(all));
+}
+
+/* The main thread's handle. */
+class tenure_local {
+public:
+	void *alloc() {
+		return tn_shared_slab_local_alloc(local_);
+	}
+	void free(void *p) {
+		tn_shared_slab_local_free(local_, p);
+	}
+
+private:
+	tenure_shared<slot_bytes> all_;
+	tn_local *local_ = all_.local();
+};
+
+template <class A> subject local_subject(const char *name) {
+	return {name, [] { return std::make_unique<pairs<A>>(); }};
+}
+
+workload local_pairs() {
+	return make_workload("shared-pair-32-local", {1, 1}, 1,
+		{
+			local_subject<tenure_local>("tenure-shared"),
+			local_subject<tenure_slab>("tenure-slab"),
+			local_subject<floor_slab>("floor"),
+			local_subject<glibc_malloc>("glibc"),
+			local_subject<loaded_malloc<mimalloc_calls>>("mimalloc"),
+		});
+}
+
+/* How often an object of 8 bytes is written. */
+constexpr size_t writes = 200;
+
+std::vector<workload> workloads() {
+	setting two{2, writes};
+	std::vector<workload> all;
+	for (unsigned threads : {1u, 2u, 4u, 8u})
+		all.push_back(pairs_of(threads));
+	all.push_back(local_pairs());
+	for (unsigned threads : {1u, 2u}) {
+		all.push_back(batches_of("shared-batch-16", 16, threads));
+		all.push_back(batches_of("shared-batch-256", 256, threads));
+		all.push_back(batches_of("shared-batch-4096", 4096, threads));
+	}
+	all.push_back(make_workload(
+		"false-sharing-8", two, 1, everybody_and_floor<shared_writes, floor_shared, 8>(two)));
+	all.push_back(
+		make_workload("false-sharing-8-passed", two, 1, everybody<shared_writes_passed, 8>(two)));
+	return all;
+}
+
+const registration shared("shared", workloads);
+
+}
+}

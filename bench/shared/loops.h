@@ -1,0 +1,154 @@
+/* bench/shared/loops.h: what threads do with objects of their own, as templates over the adapter, so
+ * that modules of another build mode or linkage can hold the same loops.
+ *
+ * An adapter has alloc() and free(p), called by any thread, and enter(member) and leave(member), called
+ * by every thread around what is measured. All threads use one adapter. */
+#ifndef BENCH_SHARED_LOOPS_H
+#define BENCH_SHARED_LOOPS_H
+
+#include <vector>
+
+#include "harness/crew.h"
+#include "harness/harness.h"
+#include "slab/workloads.h"
+
+namespace bench {
+
+/* A contestant whose threads share one adapter. */
+template <class A> class threaded : public contestant, protected job {
+public:
+	explicit threaded(crew &c) : crew_(c) {
+	}
+
+	bool interrupted() override {
+		return crew_.interrupted();
+	}
+
+protected:
+	uint64_t run_all(size_t repeats, measure what) {
+		repeats_ = repeats;
+		return crew_.run(*this, what);
+	}
+	void enter(unsigned member) override {
+		a_.enter(member);
+	}
+	void leave(unsigned member) override {
+		a_.leave(member);
+	}
+
+	A a_;
+	crew &crew_;
+	size_t repeats_ = 0;
+};
+
+/* One object taken, written and freed, by each thread. */
+template <class A> class shared_pairs : public threaded<A> {
+public:
+	shared_pairs(crew &c, size_t) : threaded<A>(c) {
+	}
+	uint64_t run(size_t repeats) override {
+		return this->run_all(repeats, measure::members);
+	}
+
+private:
+	void work(unsigned) override {
+		size_t n = this->repeats_;
+		for (size_t r = 0; r < n; r++)
+			give(this->a_, take(this->a_, r));
+	}
+};
+
+/* A thread's pointers, on cache lines that no other thread writes to. */
+class own_pointers {
+public:
+	explicit own_pointers(size_t count) : words_(count + 2 * line) {
+	}
+	void **data() {
+		return words_.data() + line;
+	}
+
+private:
+	static constexpr size_t line = 128 / sizeof(void *);
+
+	std::vector<void *> words_;
+};
+
+/* `count` objects taken and written, then freed in the order in which they were taken, by each. */
+template <class A> class shared_batches : public threaded<A> {
+public:
+	shared_batches(crew &c, size_t count)
+		: threaded<A>(c), count_(count), slots_(c.size(), own_pointers(count)) {
+	}
+	uint64_t run(size_t repeats) override {
+		return this->run_all(repeats, measure::members);
+	}
+
+private:
+	void work(unsigned member) override {
+		size_t n = this->repeats_, count = count_;
+		void **slots = slots_[member].data();
+		for (size_t r = 0; r < n; r++) {
+			for (size_t i = 0; i < count; i++)
+				slots[i] = take(this->a_, i);
+			for (size_t i = 0; i < count; i++)
+				give(this->a_, slots[i]);
+		}
+	}
+
+	size_t count_;
+	std::vector<own_pointers> slots_;
+};
+
+/* An object that is written often: does another thread's lie on its cache line? */
+template <class A> inline void write_often(A &a, size_t times) {
+	void *p = take(a, times);
+	for (size_t i = 0; i < times; i++) {
+		++*static_cast<volatile size_t *>(p);
+	}
+	give(a, p);
+}
+
+/* Each thread takes an object, writes it `count` times, and frees it. */
+template <class A> class shared_writes : public threaded<A> {
+public:
+	shared_writes(crew &c, size_t count) : threaded<A>(c), count_(count) {
+	}
+	uint64_t run(size_t repeats) override {
+		return this->run_all(repeats, measure::members);
+	}
+
+protected:
+	void work(unsigned) override {
+		size_t n = this->repeats_;
+		for (size_t r = 0; r < n; r++)
+			write_often(this->a_, count_);
+	}
+
+private:
+	size_t count_;
+};
+
+/* The same, but every thread begins by freeing an object that one thread took for all, one after the
+ * other: an allocator that hands it out again has two threads write to one line. */
+template <class A> class shared_writes_passed : public shared_writes<A> {
+public:
+	shared_writes_passed(crew &c, size_t count) : shared_writes<A>(c, count), passed_(c.size()) {
+	}
+	uint64_t run(size_t repeats) override {
+		this->a_.enter(0);
+		for (void *&p : passed_)
+			p = take(this->a_, repeats);
+		return shared_writes<A>::run(repeats);
+	}
+
+private:
+	void work(unsigned member) override {
+		give(this->a_, passed_[member]);
+		shared_writes<A>::work(member);
+	}
+
+	std::vector<void *> passed_;
+};
+
+}
+#endif

@@ -1,8 +1,0 @@
-/* bench/slab_hardened.cpp: the slab's loops in the mode hardened, in a module of their own because two
- * modes do not link into one program. */
-#include "slab_tenure.h"
-
-extern "C" __attribute__((visibility("default"))) bench::contestant *tenure_bench_hardened(
-	bench::shape s, void **slots, size_t count) {
-	return bench::make_contestant<bench::tenure_slab>(s, slots, count).release();
-}
