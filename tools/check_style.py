@@ -133,7 +133,7 @@ def check_contracts(path, text):
             yield line, f"{name}: no `threads` in its contract"
         elif not re.search(rf"^ \* threads +({'|'.join(THREADS)})", comment, re.M):
             yield line, f"{name}: `threads` is none of {THREADS}"
-        told = "returns" in labels or result == "bool" and comment.startswith("/* Whether")
+        told = "returns" in labels or result == "bool" and comment.startswith("/* Tells whether")
         if result != "void" and not told:
             yield line, f"{name}: returns {result}, and its contract does not say what"
 

@@ -1,4 +1,4 @@
-/* Not API. What the front ends of other languages take from the library beside its allocators. */
+/* Not API. The parts of the library that front ends of other languages use beside its allocators. */
 #ifndef TENURE_DETAIL_FRONT_H
 #define TENURE_DETAIL_FRONT_H
 
@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* The page layer's lock, for a few instructions that call nothing. A fork holds it, so that the child
- * finds what it protects in order. */
+/* The page layer's lock, for a few instructions that call nothing. A fork holds it, so the child finds
+ * the protected data in order. */
 TN_API void tn_front_lock(void) TN_SYMBOL(tn_front_lock);
 TN_API void tn_front_unlock(void) TN_SYMBOL(tn_front_unlock);
 
-/* Panics: `tenure: KIND: OPERATION: P WHAT`. */
+/* Panics with the line `tenure: KIND: OPERATION: P WHAT`. */
 TN_API void tn_front_panic(const char *kind, const char *operation, const void *p, const char *what)
 	TN_SYMBOL(tn_front_panic);
 

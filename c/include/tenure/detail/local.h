@@ -1,4 +1,4 @@
-/* Not API. A thread's two magazines of a shared allocator, and how the inlined calls find them. */
+/* Not API. A thread's two magazines of a shared allocator, and the way of the inlined calls to them. */
 #ifndef TENURE_DETAIL_LOCAL_H
 #define TENURE_DETAIL_LOCAL_H
 
@@ -10,17 +10,17 @@ extern "C" {
 
 enum { TN_MAGAZINE_BYTES = 4096 };
 
-/* Private, the part that the inlined paths use; the rest lies behind it. */
+/* Private: the part that the inlined paths use. The rest follows it in memory. */
 typedef struct tn_local {
-	/* The newest free slot in the loaded magazine, which is aligned to its size: the last word of it
-	 * means that it is full. Below the oldest slot stands NULL. Written by the thread that it belongs
-	 * to, read by whoever asks for figures. */
+	/* Position of the newest free slot in the loaded magazine. A magazine is aligned to its size: it is
+	 * full when top is its last word. The word below the oldest slot is NULL. Written by the thread of
+	 * this local, read by threads that collect figures. */
 	void **top;
 } tn_local;
 
-/* What a thread uses most. While it is near, its top is here and not in the local, at an address that
- * does not depend on anything: a processor that renames memory then takes no time to pass it on. A key
- * is never used again, so that what was destroyed is never found. */
+/* The allocator that a thread uses most. While it is near, its top is here instead of in the local, at
+ * a constant address: a processor that renames memory then forwards it in no time. A key is never used
+ * again, so an allocator that was destroyed is never found. */
 typedef struct tn_near {
 	uint64_t key;
 	void **top;
@@ -47,12 +47,12 @@ TN_INLINE void *tn_top_pop(void ***at) {
 	return p;
 }
 
-/* Gives a slot to the magazine; false when that is full. */
+/* Puts a slot into the magazine; false when it is full. */
 TN_INLINE bool tn_top_push(void ***at, void *p) {
 	void **top = TN_LOAD(at) + 1;
 	if (TN_UNLIKELY((uintptr_t)top % TN_MAGAZINE_BYTES == 0))
 		return false;
-	/* As in tn_slab_free: the word is often there already. */
+	/* As in tn_slab_free: the word is often in place already. */
 	if (*top != p)
 		*top = p;
 	TN_STORE(at, top);

@@ -1,7 +1,7 @@
-/* Not API. Slots of one size that are used once between two resets, leased to threads a run at a time:
- * what the C++ front end's size_based_arena stands on.
+/* Not API. Slots of one size, used once between two resets and leased to threads a run at a time. The
+ * C++ class size_based_arena is built on them.
  *
- * A tn_runs is constant-initialised, so that it serves before main and after it; a tn_lease is zero. */
+ * A tn_runs is constant-initialised, so it works before main and after it. A tn_lease is zero. */
 #ifndef TENURE_DETAIL_RUNS_H
 #define TENURE_DETAIL_RUNS_H
 
@@ -13,13 +13,13 @@
 extern "C" {
 #endif
 
-/* A thread's part. The first three are written by the thread (and by reset) and read by whoever counts;
- * the others are under the lock. */
+/* A thread's part. The first three members are written by the thread (and by reset) and read by threads
+ * that count; the others are under the lock. */
 typedef struct tn_lease {
-	char *cursor, *limit; /* what is left of the run */
+	char *cursor, *limit; /* the rest of the run */
 	size_t credit;        /* TN_LEASE_CREDIT less the slots given back; 0: not enlisted */
 	struct tn_runs *runs;
-	struct tn_lease *next, **link;   /* of its tn_runs */
+	struct tn_lease *next, **link;   /* list of its tn_runs */
 	struct tn_lease *next_of_thread; /* owner only */
 	const void *thread;
 } tn_lease;
@@ -29,19 +29,19 @@ typedef struct tn_lease {
 typedef struct tn_runs {
 	const char *name;
 	size_t slot_bytes, align;
-	size_t count;       /* slots that there are */
-	size_t lease_slots; /* of a run */
+	size_t count;       /* slots in all */
+	size_t lease_slots; /* slots of a run */
 	/* Under the lock. */
 	tn_lease *leases;
-	size_t granted;  /* slots leased since the reset, without what came back unused */
-	size_t returned; /* slots given back, without what the leases count */
+	size_t granted;  /* slots leased since the reset, less those that came back unused */
+	size_t returned; /* slots given back, less those counted in the leases */
 	struct tn_runs_chunk *first, *current, *large;
-	char *fresh; /* in the current chunk: the first slot that was not leased */
+	char *fresh; /* in the current chunk: the first slot not leased yet */
 	struct tn_runs_spare *spares;
 	struct tn_runs_notes *notes;
 	size_t chunk_bytes, taken_bytes, peak_slots;
 	uint64_t refills, resets;
-	struct tn_runs *next_runs, **runs_link; /* of those with leases */
+	struct tn_runs *next_runs, **runs_link; /* list of all tn_runs with leases */
 } tn_runs;
 
 #if defined(__GNUC__)
@@ -52,16 +52,16 @@ typedef struct tn_runs {
 #define TN_LEASE_SET(to, value) (*(to) = (value))
 #endif
 
-/* `count` slots side by side, or NULL with ENOMEM. */
+/* Allocates `count` slots side by side; NULL with ENOMEM. */
 TN_API void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) TN_SYMBOL(tn_runs_alloc_slow);
 TN_API void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count)
 	TN_SYMBOL(tn_runs_free_slow);
 
-/* The same, for slots that may come back without their count. */
+/* The same for slots that may come back without their count. */
 TN_API void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) TN_SYMBOL(tn_runs_alloc_noted);
 TN_API void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) TN_SYMBOL(tn_runs_free_noted);
 
-/* One slot of the lease, `slot_bytes` long; false when that takes a new run.
+/* Takes a slot of `slot_bytes` bytes from the lease; false when a new run is needed.
  *
  * threads  owner only */
 TN_INLINE bool tn_runs_pop(tn_lease *l, size_t slot_bytes, void **slot) {
@@ -73,9 +73,9 @@ TN_INLINE bool tn_runs_pop(tn_lease *l, size_t slot_bytes, void **slot) {
 	return true;
 }
 
-/* Takes `count` off the credit; false, and the credit is 0 or nonsense, when the lease is not enlisted.
- * On x86-64 one instruction on memory, for which compilers have no atomic words: the loads and stores
- * that they make of them instead take twice the time. */
+/* Takes `count` off the credit; false when the lease is not enlisted, and the credit is then 0 or
+ * meaningless. On x86-64 this is one instruction on memory. Compilers make a load and a store of the
+ * atomic form, which takes twice the time. */
 #if defined(__x86_64__) && SIZE_MAX == UINT64_MAX && defined(__GCC_ASM_FLAG_OUTPUTS__)
 TN_INLINE bool tn_lease_spend(tn_lease *l, size_t count) {
 	bool enough;
@@ -90,7 +90,8 @@ TN_INLINE bool tn_lease_spend(tn_lease *l, size_t count) {
 }
 #endif
 
-/* `count` slots side by side, NULL for none: only counted, never used again before the reset. */
+/* Gives back `count` slots side by side; NULL is a no-op. They are counted only, and not used again
+ * before the reset. */
 TN_INLINE void tn_runs_free(tn_runs *r, tn_lease *l, void *p, size_t count) {
 	if (TN_UNLIKELY(p == NULL))
 		return;
@@ -98,20 +99,20 @@ TN_INLINE void tn_runs_free(tn_runs *r, tn_lease *l, void *p, size_t count) {
 		tn_runs_free_slow(r, l, p, count);
 }
 
-/* Begins again from the first slot; false, and nothing changes, while some are not given back.
+/* Starts again at the first slot; false, and nothing changes, while some slots are not given back.
  *
  * threads  any, when no other call is under way */
 TN_API bool tn_runs_reset(tn_runs *r) TN_SYMBOL(tn_runs_reset);
 
-/* Gives back the chunks that no slot was leased from since the reset; in bytes. */
+/* Gives back the chunks without a slot leased since the reset; returns their bytes. */
 TN_API size_t tn_runs_trim(tn_runs *r) TN_SYMBOL(tn_runs_trim);
 
-/* Slots handed out since the reset, and those of them that were not given back: exact while no other
+/* Count the slots handed out since the reset, and those of them not given back. Exact while no other
  * thread allocates or frees. */
 TN_API size_t tn_runs_used(const tn_runs *r) TN_SYMBOL(tn_runs_used);
 TN_API size_t tn_runs_in_use(const tn_runs *r) TN_SYMBOL(tn_runs_in_use);
 
-/* Whether `p` points into memory that r took for its slots. */
+/* Tells whether `p` points into memory that r took for its slots. */
 TN_API bool tn_runs_owns(const tn_runs *r, const void *p) TN_SYMBOL(tn_runs_owns);
 
 TN_API void tn_runs_stats(const tn_runs *r, tn_stats *stats) TN_SYMBOL(tn_runs_stats);

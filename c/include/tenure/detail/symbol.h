@@ -1,6 +1,6 @@
-/* Not API. The linker's side of the three modes: every public function carries the mode and the ABI
- * number in its symbol, and every translation unit refers to the marker of its mode, so that objects
- * compiled for one mode do not link with the library of another. */
+/* Not API. The linker's side of the three modes: the symbol of every public function carries the mode
+ * and the ABI number, and every translation unit refers to the marker of its mode. So objects compiled
+ * for one mode do not link with the library of another. */
 #ifndef TENURE_DETAIL_SYMBOL_H
 #define TENURE_DETAIL_SYMBOL_H
 
@@ -13,7 +13,7 @@
 #elif TN_MODE == TN_MODE_DEBUG
 #define TN_MODE_NAME debug
 #else
-#error "TN_MODE is 0 (release), 1 (hardened) or 2 (debug)"
+#error "TN_MODE must be 0 (release), 1 (hardened) or 2 (debug)"
 #endif
 
 #define TN_TEXT_(x) #x
@@ -57,18 +57,23 @@
 #define TN_THREAD_SYMBOL(name) TN_SYMBOL(name)
 #endif
 
-/* One load instead of a call, also from a library that is opened at run time: what Tenure keeps per
- * thread is small enough for the room that glibc's loader leaves for that. Other loaders refuse. */
+/* One load instead of a call, even in a library opened at run time: Tenure's data per thread fits the
+ * room that glibc's loader reserves for this. Other loaders refuse. */
 #if defined(__GLIBC__) && defined(__GNUC__)
 #define TN_THREAD_NEAR __attribute__((tls_model("initial-exec")))
 #else
 #define TN_THREAD_NEAR
 #endif
 
+/* Tells gcc that `function` takes back, as argument `position`, the result of the function declared in
+ * the rest; gcc then warns of a mismatch. gcc must know `function` first: this is a second declaration. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define TN_RELEASED_BY(function, position) __attribute__((malloc(function, position)))
+#define TN_RELEASED_BY(function, position, ...)                                                        \
+	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wredundant-decls\"")             \
+		__attribute__((malloc(function, position))) __VA_ARGS__;                                       \
+	_Pragma("GCC diagnostic pop")
 #else
-#define TN_RELEASED_BY(function, position)
+#define TN_RELEASED_BY(function, position, ...)
 #endif
 
 #ifdef __cplusplus
