@@ -66,7 +66,7 @@
 #endif
 
 /* Tells gcc that `function` takes back, as argument `position`, the result of the function declared in
- * the rest; gcc then warns of a mismatch. gcc must know `function` first: this is a second declaration. */
+ * the rest; gcc then warns of a mismatch. gcc must know `function` first, so this declares again. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define TN_RELEASED_BY(function, position, ...)                                                        \
 	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wredundant-decls\"")             \
