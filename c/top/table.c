@@ -12,14 +12,8 @@ const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c'};
 enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16, NOBODY = UINT32_MAX };
 
 const char *kind_name(uint32_t kind) {
-	static const char *const names[] = {[TN_LIVE_ARENA] = "arena",
-		[TN_LIVE_SLAB] = "slab",
-		[TN_LIVE_SHARED_SLAB] = "shared slab",
-		[TN_LIVE_POOL] = "pool",
-		[TN_LIVE_HEAP] = "heap",
-		[TN_LIVE_SCOPE] = "scope",
-		[TN_LIVE_PAGES] = "pages"};
-	return kind > 0 && kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+	switch (kind) { TN_KINDS(TN_KIND_NAME) }
+	return "?";
 }
 
 const char *mode_name(uint64_t mode) {
@@ -212,7 +206,7 @@ static void cell_partial(char out[SHORT], const cells *c) {
 	objects(out, c->row, c->row->partial_count);
 }
 static void cell_threads(char out[SHORT], const cells *c) {
-	if (c->row->kind != TN_LIVE_SHARED_SLAB && c->row->kind != TN_LIVE_POOL)
+	if (c->row->kind != TN_KIND_SHARED_SLAB && c->row->kind != TN_KIND_POOL)
 		strcpy(out, "-");
 	else
 		short_bytes(out, c->row->thread_cached_bytes);

@@ -11,6 +11,7 @@
 #define TENURE_STATS_H
 
 #include "base.h"
+#include "detail/kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,19 +44,9 @@ typedef struct tn_stats {
 
 /* ---- all allocators ---- */
 
-typedef enum tn_kind {
-	TN_KIND_ARENA = 1,
-	TN_KIND_SLAB,
-	TN_KIND_SHARED_SLAB,
-	TN_KIND_POOL,
-	TN_KIND_HEAP,
-	TN_KIND_SCOPE,
-	TN_KIND_PAGES, /* the page layer: chunks kept warm for the next allocator */
-} tn_kind;
-
-/* Returns the name of a kind.
+/* Returns the name of a kind. All kinds, TN_KIND_ARENA to TN_KIND_PAGES, stand in detail/kinds.h.
  *
- * returns  "arena", "slab", "shared slab", "pool", "heap", "scope", "pages"; "?" for another number
+ * returns  "arena", "shared slab", ...; "?" for another number
  * threads  any */
 TN_API const char *tn_kind_name(tn_kind kind) TN_SYMBOL(tn_kind_name);
 
@@ -64,8 +55,8 @@ TN_API const char *tn_kind_name(tn_kind kind) TN_SYMBOL(tn_kind_name);
 
 /* A listed allocator, as a snapshot found it. */
 typedef struct tn_listed {
-	tn_stats stats; /* its own, without anything below it */
-	tn_kind kind;
+	tn_stats stats;     /* its own, without anything below it */
+	tn_kind kind;       /* TN_KIND_ARENA, ... */
 	unsigned depth;     /* 0 for a root */
 	uint64_t id;        /* unique in this process; never 0 */
 	uint64_t parent_id; /* 0 for a root */

@@ -116,30 +116,10 @@ static inline TN_RACY void look_at_arena(const void *object, tn_position from, t
 		stats->peak_bytes = stats->live_bytes;
 }
 
-static inline void end_listed_arena(void *a) {
-	tn_arena_destroy(a);
+static void arena_end_owned(void *object) {
+	tn_arena_destroy(object);
 }
 
-static inline size_t trim_listed_arena(void *a) {
-	return tn_arena_trim(a);
-}
-
-static inline void read_listed_arena(const void *a, tn_stats *stats) {
-	tn_arena_stats(a, stats);
-}
-
-static inline bool verify_listed_arena(const void *a) {
-	return tn_arena_verify(a);
-}
-
-static const tn_node_kind arena_kind = {
-	.kind = TN_KIND_ARENA,
-	.figures = TN_FIGURES_PLAIN,
-	.look = look_at_arena,
-	.end = end_listed_arena,
-	.trim = trim_listed_arena,
-	.stats = read_listed_arena,
-	.verify = verify_listed_arena,
-};
+TN_OWNED_KIND(arena_kind, arena, TN_KIND_ARENA, TN_FIGURES_PLAIN, look_at_arena, arena_end_owned);
 
 #endif

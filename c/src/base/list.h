@@ -1,6 +1,6 @@
-/* Linked lists through two fields of the records: `next`, and `link`, which points to the pointer that
- * points to the record. A record leaves its list without knowing which one that is, and knows that it
- * is in none by a `link` of NULL. The fields' names are arguments, so that a record can be in several. */
+/* Linked lists through two fields of the records: `next`, and `link`, which points to the pointer to
+ * the record. A record can leave its list without knowing the list's head; a `link` of NULL says that
+ * it is in no list. The names of the fields are arguments, so that a record can be in several lists. */
 #ifndef TENURE_LIST_H
 #define TENURE_LIST_H
 

@@ -235,7 +235,8 @@ static void read_node(tn_node *n, tn_listed *listed) {
 		memcpy(&listed->stats.live_bytes, figures + 2, kind->figures * sizeof(size_t));
 		from = (tn_position){figures[0], figures[1]};
 	}
-	kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
+	if (kind->look != NULL)
+		kind->look(tn_get(&n->object, TN_ACQUIRE), from, listed);
 	listed->age_ms = age_of(n, &listed->stats);
 }
 
@@ -387,8 +388,6 @@ size_t tn_trim_all(void) {
 }
 
 const char *tn_kind_name(tn_kind kind) {
-	static const char *const names[] = {
-		"?", "arena", "slab", "shared slab", "pool", "heap", "scope", "pages"};
-	size_t number = (size_t)kind;
-	return number < sizeof names / sizeof names[0] ? names[number] : names[0];
+	switch (kind) { TN_KINDS(TN_KIND_NAME) }
+	return "?";
 }

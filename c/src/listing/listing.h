@@ -26,15 +26,34 @@ typedef struct tn_node_kind {
 	tn_kind kind;
 	size_t figures; /* that it has: TN_FIGURES_... */
 	/* Completes the published figures with what the owner writes with every call, which it reads while
-	 * the owner goes on: see TN_RACY. The object does not end meanwhile. */
+	 * the owner goes on: see TN_RACY. The object does not end meanwhile. NULL: they are complete. */
 	void (*look)(const void *object, tn_position from, tn_listed *listed);
-	/* For a scope that owns it: as its destroy (without a word about live objects), trim, stats and
-	 * verify. */
+	/* For a scope that owns it: destroy (without a word about live objects), trim, stats and verify. */
 	void (*end)(void *object);
 	size_t (*trim)(void *object);
 	void (*stats)(const void *object, tn_stats *stats);
 	bool (*verify)(const void *object);
 } tn_node_kind;
+
+/* Defines `name`, the kind of an allocator that scopes can own: trim, stats and verify are those of its
+ * API, tn_ALLOCATOR_trim and so on. */
+#define TN_OWNED_KIND(name, allocator, number, figure_count, look_at, end_owned)                       \
+	static size_t name##_trim(void *object) {                                                          \
+		return tn_##allocator##_trim(object);                                                          \
+	}                                                                                                  \
+	static void name##_stats(const void *object, tn_stats *stats) {                                    \
+		tn_##allocator##_stats(object, stats);                                                         \
+	}                                                                                                  \
+	static bool name##_verify(const void *object) {                                                    \
+		return tn_##allocator##_verify(object);                                                        \
+	}                                                                                                  \
+	static const tn_node_kind name = {.kind = number,                                                  \
+		.figures = figure_count,                                                                       \
+		.look = look_at,                                                                               \
+		.end = end_owned,                                                                              \
+		.trim = name##_trim,                                                                           \
+		.stats = name##_stats,                                                                         \
+		.verify = name##_verify}
 
 /* A function that reads one aligned word which another thread writes with plain stores: one store on
  * every machine that Tenure runs on, though C knows no such thing. The word is a figure: it is checked

@@ -275,9 +275,9 @@ static void tell_shared_readers(shared_slab *s) {
 	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
-void tn_shared_slab_look(const tn_shared_slab *hot, tn_position from, tn_listed *listed) {
+void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
 	(void)from;
-	const shared_slab *s = (const shared_slab *)(uintptr_t)hot;
+	const shared_slab *s = object;
 	size_t outside = tn_get(&s->outside, TN_RELAXED);
 	tn_stats *stats = &listed->stats;
 	/* Chunks may come and go at this moment. */
@@ -777,14 +777,10 @@ tn_shared_slab *tn_shared_slab_make(
 	return &s->hot;
 }
 
-static void look_at_shared_slab(const void *s, tn_position from, tn_listed *listed) {
-	tn_shared_slab_look(s, from, listed);
-}
-
 static const tn_node_kind shared_slab_kind = {
 	.kind = TN_KIND_SHARED_SLAB,
 	.figures = TN_FIGURES_ALL,
-	.look = look_at_shared_slab,
+	.look = tn_shared_slab_look,
 };
 
 bool tn_shared_slab_list(

@@ -21,8 +21,8 @@ tn_shared_slab *tn_shared_slab_make(
  * before anything else ends. fails: ENOMEM */
 bool tn_shared_slab_list(tn_shared_slab *s, const tn_node_kind *kind, void *object, const char *name);
 void tn_shared_slab_unlist(tn_shared_slab *s);
-/* As tn_node_kind's look, for slots outside the chunks. */
-void tn_shared_slab_look(const tn_shared_slab *s, tn_position from, tn_listed *listed);
+/* As tn_node_kind's look, of a tn_shared_slab: slots outside the chunks. */
+void tn_shared_slab_look(const void *s, tn_position from, tn_listed *listed);
 
 /* One slot, for whoever is called from `site`, and back. */
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site);

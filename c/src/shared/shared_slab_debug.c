@@ -231,21 +231,17 @@ tn_shared_slab *tn_shared_slab_make(
 	return &s->hot;
 }
 
-void tn_shared_slab_look(const tn_shared_slab *hot, tn_position from, tn_listed *listed) {
-	const locked_slab *s = (const locked_slab *)(uintptr_t)hot;
+void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
+	const locked_slab *s = object;
 	tn_slab_look(s->slab, from, listed);
 	listed->stats.committed_bytes += s->own_bytes;
 	listed->stats.reserved_bytes += s->own_bytes;
 }
 
-static void look_at_locked_slab(const void *s, tn_position from, tn_listed *listed) {
-	tn_shared_slab_look(s, from, listed);
-}
-
 static const tn_node_kind locked_slab_kind = {
 	.kind = TN_KIND_SHARED_SLAB,
 	.figures = TN_FIGURES_ALL,
-	.look = look_at_locked_slab,
+	.look = tn_shared_slab_look,
 };
 
 bool tn_shared_slab_list(

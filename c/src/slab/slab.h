@@ -9,11 +9,12 @@
 /* As tn_slab_create; panics name `kind`. */
 tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *options);
 
-/* Lists it as part of what wraps it, for as long as it is there; fails: ENOMEM. And a look at it. */
+/* Lists it as part of what wraps it, for as long as it is there; fails: ENOMEM. */
 bool tn_slab_list(
 	tn_slab *s, tn_node *parent, const tn_node_kind *kind, void *object, const char *name);
 void tn_slab_unlist(tn_slab *s);
-void tn_slab_look(const tn_slab *s, tn_position from, tn_listed *listed);
+/* As tn_node_kind's look, of a tn_slab. */
+void tn_slab_look(const void *s, tn_position from, tn_listed *listed);
 
 /* As alloc and free, checked in every mode but release, for whoever is called from `site`. */
 void *tn_slab_alloc_for(tn_slab *s, const void *site);

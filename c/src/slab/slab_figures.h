@@ -38,8 +38,8 @@ static inline void publish_slab(const slab *s) {
 	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){loaded(s), s->hot.magazine_mask});
 }
 
-TN_RACY void tn_slab_look(const tn_slab *hot, tn_position from, tn_listed *listed) {
-	const slab *s = (const slab *)hot;
+TN_RACY void tn_slab_look(const void *object, tn_position from, tn_listed *listed) {
+	const slab *s = object;
 	tn_stats *stats = &listed->stats;
 	size_t top = *(const volatile uintptr_t *)&s->hot.top - from.at;
 	size_t fill = top > from.room ? 0 : top / WORD;
@@ -51,36 +51,12 @@ TN_RACY void tn_slab_look(const tn_slab *hot, tn_position from, tn_listed *liste
 		stats->peak_bytes = stats->live_bytes;
 }
 
-static void look_at_slab(const void *s, tn_position from, tn_listed *listed) {
-	tn_slab_look(s, from, listed);
-}
-
-static inline void end_listed_slab(void *object) {
+static void slab_end_owned(void *object) {
 	slab *s = object;
 	s->expendable = true;
 	tn_slab_destroy(&s->hot);
 }
 
-static inline size_t trim_listed_slab(void *s) {
-	return tn_slab_trim(&((slab *)s)->hot);
-}
-
-static inline void read_listed_slab(const void *s, tn_stats *stats) {
-	tn_slab_stats(&((const slab *)s)->hot, stats);
-}
-
-static inline bool verify_listed_slab(const void *s) {
-	return tn_slab_verify(&((const slab *)s)->hot);
-}
-
-static const tn_node_kind slab_kind = {
-	.kind = TN_KIND_SLAB,
-	.figures = TN_FIGURES_ALL,
-	.look = look_at_slab,
-	.end = end_listed_slab,
-	.trim = trim_listed_slab,
-	.stats = read_listed_slab,
-	.verify = verify_listed_slab,
-};
+TN_OWNED_KIND(slab_kind, slab, TN_KIND_SLAB, TN_FIGURES_ALL, tn_slab_look, slab_end_owned);
 
 #endif

@@ -29,7 +29,6 @@ static struct {
 	tn_live_state state;
 } live;
 
-_Static_assert((int)TN_LIVE_PAGES == (int)TN_KIND_PAGES, "the kinds have their numbers");
 _Static_assert((int)TN_LIVE_DEBUG == TN_MODE_DEBUG, "the modes have their numbers");
 
 static bool show_live(tn_os_shown *shown) {

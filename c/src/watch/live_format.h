@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <tenure/detail/kinds.h>
+
 #include "../base/atomics.h"
 
 /* Of the file, as the system shows it among a process's open files. */
@@ -21,16 +23,7 @@
 /* The version changes with every change of what stands below. */
 enum { TN_LIVE_VERSION = 1, TN_LIVE_ROWS = 4096 };
 
-/* The numbers of tn_kind and TN_MODE, for readers that do without the library's headers. */
-enum {
-	TN_LIVE_ARENA = 1,
-	TN_LIVE_SLAB,
-	TN_LIVE_SHARED_SLAB,
-	TN_LIVE_POOL,
-	TN_LIVE_HEAP,
-	TN_LIVE_SCOPE,
-	TN_LIVE_PAGES,
-};
+/* The numbers of TN_MODE. */
 enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
 
 /* What a figure says that is not known. */
@@ -57,7 +50,8 @@ typedef struct tn_live_state {
 /* tn_listed. */
 typedef struct tn_live_row {
 	uint64_t id, parent_id, age_ms;
-	uint32_t kind, depth;
+	uint32_t kind; /* tn_kind */
+	uint32_t depth;
 	uint64_t live_bytes, live_count, cached_bytes, reserved_bytes, committed_bytes, peak_bytes;
 	uint64_t chunk_count, partial_count, refills, resets, slot_bytes, slot_count, partial_live_count;
 	uint64_t thread_cached_bytes, waste_bytes, external_bytes;

@@ -209,7 +209,9 @@ static void look_for_growth(watched *w, const tn_listed *listed, bool told_below
 	report(w, TN_FOUND_GROWING, listed, what);
 }
 
-static void look_at_pool_use(watched *w, const tn_listed *listed) {
+/* Idle objects, and what is at its bound. */
+static void look_for_idle(watched *w, const tn_listed *listed, bool told_below) {
+	(void)told_below;
 	const tn_stats *stats = &listed->stats;
 	char what[128];
 	/* What was built and is not there was taken apart. */
@@ -238,7 +240,8 @@ static unsigned percent_of(size_t part, size_t whole) {
 	return whole == 0 ? 100 : (unsigned)((double)part / (double)whole * 100);
 }
 
-static void look_for_sparse(watched *w, const tn_listed *listed) {
+static void look_for_sparse(watched *w, const tn_listed *listed, bool told_below) {
+	(void)told_below;
 	const tn_stats *stats = &listed->stats;
 	streak *s = &w->streaks[TN_FOUND_SPARSE];
 	unsigned used = percent_of(stats->live_count, stats->slot_count);
@@ -251,7 +254,8 @@ static void look_for_sparse(watched *w, const tn_listed *listed) {
 	report(w, TN_FOUND_SPARSE, listed, what);
 }
 
-static void look_for_waste(watched *w, const tn_listed *listed) {
+static void look_for_waste(watched *w, const tn_listed *listed, bool told_below) {
+	(void)told_below;
 	const tn_stats *stats = &listed->stats;
 	unsigned wasted = stats->live_bytes == 0 ? 0 : percent_of(stats->waste_bytes, stats->live_bytes);
 	bool much = stats->live_bytes >= watch.options.least_bytes && wasted > watch.options.waste_percent;
@@ -263,21 +267,24 @@ static void look_for_waste(watched *w, const tn_listed *listed) {
 	report(w, TN_FOUND_WASTE, listed, what);
 }
 
+#define WATCH_FINDING(constant, number, name, finding) [constant] = finding,
+static const unsigned char finding_of_kind[] = {TN_KINDS(WATCH_FINDING)};
+static void (*const looks[FINDINGS])(watched *w, const tn_listed *listed, bool told_below) = {
+	[TN_FOUND_GROWING] = look_for_growth,
+	[TN_FOUND_IDLE] = look_for_idle,
+	[TN_FOUND_SPARSE] = look_for_sparse,
+	[TN_FOUND_WASTE] = look_for_waste,
+};
+
 /* Whether it is, or was, reported for growing. */
 static bool look_at_one(const tn_listed *listed, bool told_below) {
-	if (listed->stats.committed_bytes < watch.options.least_bytes || listed->kind == TN_KIND_PAGES)
+	unsigned finding = finding_of_kind[listed->kind];
+	if (listed->stats.committed_bytes < watch.options.least_bytes || finding == 0)
 		return false;
 	watched *w = recall(listed);
 	if (w == NULL)
 		return false;
-	if (listed->kind == TN_KIND_ARENA || listed->kind == TN_KIND_SCOPE)
-		look_for_growth(w, listed, told_below);
-	else if (listed->kind == TN_KIND_POOL)
-		look_at_pool_use(w, listed);
-	else if (listed->kind == TN_KIND_SLAB || listed->kind == TN_KIND_SHARED_SLAB)
-		look_for_sparse(w, listed);
-	else if (listed->kind == TN_KIND_HEAP)
-		look_for_waste(w, listed);
+	looks[finding](w, listed, told_below);
 	w->resets = listed->stats.resets;
 	w->refills = listed->stats.refills;
 	w->live_bytes = listed->stats.live_bytes;
