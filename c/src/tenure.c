@@ -39,3 +39,5 @@
 #include "watch/watch.c"
 
 #include "watch/live.c"
+
+#include "watch/os_view.c"

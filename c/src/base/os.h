@@ -1,5 +1,5 @@
-/* The operating system, as little of it as Tenure needs. One file implements it per platform:
- * os_posix.c, os_windows.c, os_none.c. Nothing here allocates from malloc except os_none.c. */
+/* The operating system, as little of it as Tenure needs: memory, threads, clocks. One file implements it
+ * for each platform: os_posix.c, os_windows.c, os_none.c. Only os_none.c allocates from malloc. */
 #ifndef TENURE_OS_H
 #define TENURE_OS_H
 
@@ -33,18 +33,27 @@ void tn_os_huge(void *p, size_t size);
 void tn_os_lock(void);
 void tn_os_unlock(void);
 
-/* Who wants to know that a thread ends; one callback for each. */
+/* Subsystems with a callback for the end of a thread, one each. */
 enum tn_os_exit { TN_EXIT_PAGES, TN_EXIT_LOCALS, TN_EXIT_RUNS, TN_EXIT_SCOPES, TN_EXIT_COUNT };
 /* Calls `at_exit` when the calling thread ends; false when that cannot be arranged. */
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void));
-/* Who holds locks across a fork, in the order in which they take them. */
-enum tn_os_fork { TN_FORK_CACHES, TN_FORK_LISTING, TN_FORK_COUNT };
-/* Around fork: `before` takes locks, `in_parent` and `in_child` give them back. One set for each; none
- * of those locks is ever taken before the first call, or held while calling. */
+/* Subsystems with hooks for fork, one set each. `before` is called in this order, the others in the
+ * opposite one. */
+enum tn_os_fork {
+	TN_FORK_RUNS,
+	TN_FORK_CACHES,
+	TN_FORK_WATCH,
+	TN_FORK_LIVE,
+	TN_FORK_OBSERVER,
+	TN_FORK_LISTING,
+	TN_FORK_COUNT
+};
+/* Sets the hooks of a subsystem; setting the same ones again changes nothing. Around a fork `before`
+ * takes the subsystem's locks, `in_parent` and `in_child` give them back. None of these locks is ever
+ * taken before the first call, or held during one. A subsystem without such locks has only `in_child`,
+ * and NULL for the others. */
 void tn_os_on_fork(
 	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
-/* What else the child does, with the process-wide lock free again. One function per process. */
-void tn_os_in_child(void (*call)(void));
 
 /* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. Neither
  * touches errno. */
@@ -78,36 +87,6 @@ uint64_t tn_os_process(void);
 /* A variable of the environment; NULL when it is not set, or when the process has more rights than who
  * started it. */
 const char *tn_os_variable(const char *name);
-
-/* Memory that other processes of the same user can find under the process's open files, by `name`, and
- * read, but neither write nor cut. */
-typedef struct tn_os_shown {
-	void *p; /* `size` bytes, all backed by memory; not there in the child of a fork */
-	size_t size;
-	int file;
-	uint64_t device, inode; /* what `file` was when it was opened */
-} tn_os_shown;
-/* ENOMEM; ENOTSUP where the system has no such file. */
-bool tn_os_show(tn_os_shown *shown, const char *name, size_t size);
-/* Whether `file` is still open, and has not been closed by who closes everything. */
-bool tn_os_is_shown(const tn_os_shown *shown);
-void tn_os_hide(const tn_os_shown *shown);
-/* In the child of a fork, in place of tn_os_hide: only what a signal handler may call. */
-void tn_os_hide_in_child(const tn_os_shown *shown);
-
-/* What the process's malloc says of itself; UINT64_MAX where it does not say. */
-typedef struct tn_os_malloc {
-	char name[16];            /* "glibc", "jemalloc", "mimalloc"; "" when it says nothing */
-	uint64_t allocated_bytes; /* handed out */
-	uint64_t active_bytes;    /* of pages that hold what is handed out */
-	uint64_t held_bytes;      /* taken from the system */
-} tn_os_malloc;
-/* Finds out which malloc this is; not while a library is opened that waits for this. And asks it, which
- * may take its locks. */
-void tn_os_find_malloc(void);
-void tn_os_ask_malloc(tn_os_malloc *figures);
-/* Bytes of memory that back the process; 0 where the system does not say. */
-uint64_t tn_os_resident_bytes(void);
 
 /* The module that contains a code address and the module's base, for messages; the name may be "". */
 const char *tn_os_module(const void *code, uintptr_t *base);

@@ -63,10 +63,6 @@ void tn_os_on_fork(
 	(void)which, (void)before, (void)in_parent, (void)in_child;
 }
 
-void tn_os_in_child(void (*call)(void)) {
-	(void)call;
-}
-
 void tn_os_wait(const void *word, uint32_t value) {
 	(void)word, (void)value;
 }
@@ -101,8 +97,6 @@ bool tn_os_start(void (*run)(void)) {
 
 void tn_os_join(void) {
 }
-
-#include "os_unseen.h"
 
 uint64_t tn_os_process(void) {
 	return 1;

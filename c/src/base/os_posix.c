@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,22 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/futex.h>
-#include <malloc.h>
 #endif
 
 #include "atomics.h"
 
-#ifdef __GLIBC__
-#if __GLIBC_PREREQ(2, 33)
-#define HAVE_MALLINFO2
-#endif
-#endif
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
 #endif
@@ -82,86 +74,74 @@ void tn_os_huge(void *p, size_t size) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-typedef struct fork_hook {
+typedef struct fork_hooks {
 	void (*before)(void), (*in_parent)(void), (*in_child)(void);
-} fork_hook;
-static fork_hook hooks_set[TN_FORK_COUNT]; /* under the lock; each set once */
-static fork_hook hooks_run[TN_FORK_COUNT]; /* under the lock; those whose `before` ran */
-static void (*child_call)(void);           /* under the lock */
+} fork_hooks;
+static fork_hooks fork_set[TN_FORK_COUNT]; /* under the lock; each set once */
 
 static _Thread_local uintptr_t thread_number;
 
-static void lock_raw(void) {
+static void os_lock(void) {
 	pthread_mutex_lock(&lock);
 }
 
-/* Runs in_parent of those from the end down to `first`. */
-static void undo_hooks(fork_hook hooks[TN_FORK_COUNT], size_t first) {
+/* Calls in_parent of the hooks from the end down to `first`. */
+static void os_undo_hooks(fork_hooks hooks[TN_FORK_COUNT], size_t first) {
 	for (size_t i = TN_FORK_COUNT; i > first; i--) {
 		if (hooks[i - 1].in_parent != NULL)
 			hooks[i - 1].in_parent();
-		hooks[i - 1] = (fork_hook){NULL, NULL, NULL};
+		hooks[i - 1] = (fork_hooks){NULL, NULL, NULL};
 	}
 }
 
-/* The hooks' locks come before this one. A hook that is set meanwhile has locks of its own to take, and
- * they come before those of the hooks after it. */
-static void before_fork(void) {
-	fork_hook hooks[TN_FORK_COUNT] = {{NULL, NULL, NULL}};
-	lock_raw();
+/* The hooks' locks are taken before the process-wide one, which is held until after the fork: so what
+ * is set then is what was called. A hook that is set meanwhile takes its locks before those of the
+ * hooks after it. */
+static void os_before_fork(void) {
+	fork_hooks hooks[TN_FORK_COUNT] = {{NULL, NULL, NULL}};
+	os_lock();
 	for (size_t i = 0; i < TN_FORK_COUNT; i++) {
-		if (hooks[i].before == hooks_set[i].before)
+		if (hooks[i].before == fork_set[i].before)
 			continue;
-		fork_hook hook = hooks_set[i];
+		fork_hooks hook = fork_set[i];
 		tn_os_unlock();
-		undo_hooks(hooks, i + 1);
+		os_undo_hooks(hooks, i + 1);
 		hook.before();
 		hooks[i] = hook;
-		lock_raw();
+		os_lock();
 		i = (size_t)-1; /* from the first again */
 	}
-	for (size_t i = 0; i < TN_FORK_COUNT; i++)
-		hooks_run[i] = hooks[i];
 }
 
-static void after_fork_in_parent(void) {
-	fork_hook hooks[TN_FORK_COUNT];
-	for (size_t i = 0; i < TN_FORK_COUNT; i++)
-		hooks[i] = hooks_run[i];
+static void os_after_fork_in_parent(void) {
+	fork_hooks hooks[TN_FORK_COUNT];
+	memcpy(hooks, fork_set, sizeof hooks);
 	tn_os_unlock();
-	undo_hooks(hooks, 0);
+	os_undo_hooks(hooks, 0);
 }
 
-static void after_fork_in_child(void) {
+static void os_after_fork_in_child(void) {
 	thread_number = 0;
 	pthread_mutex_init(&lock, NULL);
 	for (size_t i = TN_FORK_COUNT; i > 0; i--)
-		if (hooks_run[i - 1].in_child != NULL)
-			hooks_run[i - 1].in_child();
-	if (child_call != NULL)
-		child_call();
+		if (fork_set[i - 1].in_child != NULL)
+			fork_set[i - 1].in_child();
 }
 
-static void register_fork(void) {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+static void os_register_fork(void) {
+	pthread_atfork(os_before_fork, os_after_fork_in_parent, os_after_fork_in_child);
 }
 
 void tn_os_on_fork(
 	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
 	tn_os_lock();
-	hooks_set[which] = (fork_hook){before, in_parent, in_child};
-	tn_os_unlock();
-}
-
-void tn_os_in_child(void (*call)(void)) {
-	tn_os_lock();
-	child_call = call;
+	fork_set[which] = (fork_hooks){before, in_parent, in_child};
 	tn_os_unlock();
 }
 
 void tn_os_lock(void) {
-	pthread_once(&fork_once, register_fork);
-	lock_raw();
+	pthread_once(&fork_once, os_register_fork);
+	os_lock();
 }
 
 void tn_os_unlock(void) {
@@ -302,133 +282,6 @@ const char *tn_os_variable(const char *name) {
 	return getuid() == geteuid() && getgid() == getegid() ? getenv(name) : NULL;
 #endif
 }
-
-#if defined(__linux__) && defined(MFD_ALLOW_SEALING)
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
-/* Sealed after it is mapped: the mapping goes on to be writable, and is the only one. A system that
- * does not know the seal would let others write. */
-static bool map_shown(tn_os_shown *shown) {
-	struct stat is;
-	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-	if (fallocate(shown->file, 0, 0, (off_t)shown->size) != 0 || fstat(shown->file, &is) != 0)
-		return errno = ENOMEM, false;
-	shown->device = is.st_dev;
-	shown->inode = is.st_ino;
-	shown->p = mmap(NULL, shown->size, PROT_READ | PROT_WRITE, MAP_SHARED, shown->file, 0);
-	if (shown->p == MAP_FAILED)
-		return errno = ENOMEM, false;
-	if (madvise(shown->p, shown->size, MADV_DONTFORK) == 0 &&
-		fcntl(shown->file, F_ADD_SEALS, seals) == 0)
-		return true;
-	munmap(shown->p, shown->size);
-	return errno = ENOTSUP, false;
-}
-
-bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
-	shown->size = size;
-	shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	/* Linux before 6.3 does not know the last one. */
-	if (shown->file < 0 && errno == EINVAL)
-		shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (shown->file < 0)
-		return errno = errno == ENOSYS ? ENOTSUP : ENOMEM, false;
-	if (map_shown(shown))
-		return true;
-	int error = errno;
-	close(shown->file);
-	return errno = error, false;
-}
-
-bool tn_os_is_shown(const tn_os_shown *shown) {
-	struct stat is;
-	return fstat(shown->file, &is) == 0 && is.st_dev == shown->device && is.st_ino == shown->inode;
-}
-
-void tn_os_hide(const tn_os_shown *shown) {
-	munmap(shown->p, shown->size);
-	tn_os_hide_in_child(shown);
-}
-
-void tn_os_hide_in_child(const tn_os_shown *shown) {
-	if (tn_os_is_shown(shown))
-		close(shown->file);
-}
-static struct {
-	const char *name;
-	int (*mallctl)(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
-	void (*mi_process_info)(
-		size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *);
-} malloc_found;
-
-/* A function of the module that the program's malloc is of: not of a library that has an allocator for
- * itself. */
-static void *beside_malloc(const char *name) {
-	void *malloc_at = dlsym(RTLD_DEFAULT, "malloc"), *at = dlsym(RTLD_DEFAULT, name);
-	Dl_info one, other;
-	if (malloc_at == NULL || at == NULL || dladdr(malloc_at, &one) == 0 || dladdr(at, &other) == 0)
-		return NULL;
-	return one.dli_fbase == other.dli_fbase ? at : NULL;
-}
-
-void tn_os_find_malloc(void) {
-	void *mallctl = beside_malloc("mallctl"), *info = beside_malloc("mi_process_info");
-	memcpy(&malloc_found.mallctl, &mallctl, sizeof mallctl);
-	memcpy(&malloc_found.mi_process_info, &info, sizeof info);
-	malloc_found.name = mallctl != NULL                      ? "jemalloc"
-	                    : info != NULL                       ? "mimalloc"
-	                    : beside_malloc("mallinfo2") != NULL ? "glibc"
-	                                                         : "";
-}
-
-static uint64_t ask_jemalloc(const char *name) {
-	size_t value = 0, size = sizeof value;
-	return malloc_found.mallctl(name, &value, &size, NULL, 0) == 0 ? value : UINT64_MAX;
-}
-
-void tn_os_ask_malloc(tn_os_malloc *figures) {
-	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	strcpy(figures->name, malloc_found.name);
-	if (malloc_found.mallctl != NULL) {
-		/* Its figures are those of the last time that this was advanced. */
-		uint64_t epoch = 1;
-		size_t size = sizeof epoch;
-		malloc_found.mallctl("epoch", &epoch, &size, &epoch, size);
-		figures->allocated_bytes = ask_jemalloc("stats.allocated");
-		figures->active_bytes = ask_jemalloc("stats.active");
-		figures->held_bytes = ask_jemalloc("stats.resident");
-	} else if (malloc_found.mi_process_info != NULL) {
-		size_t unused, committed;
-		malloc_found.mi_process_info(
-			&unused, &unused, &unused, &unused, &unused, &committed, &unused, &unused);
-		figures->held_bytes = committed;
-#ifdef HAVE_MALLINFO2
-	} else if (malloc_found.name[0] != '\0') {
-		struct mallinfo2 is = mallinfo2();
-		figures->allocated_bytes = is.uordblks + is.hblkhd;
-		figures->held_bytes = is.arena + is.hblkhd;
-#endif
-	}
-}
-
-uint64_t tn_os_resident_bytes(void) {
-	char text[128];
-	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-	if (file >= 0)
-		close(file);
-	text[size < 0 ? 0 : size] = '\0';
-	const char *second = strchr(text, ' ');
-	return second == NULL ? 0 : strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-#else
-#include "os_unseen.h"
-#endif
 
 const char *tn_os_module(const void *code, uintptr_t *base) {
 	Dl_info info;

@@ -9,8 +9,6 @@
 #include "../base/modes.h"
 #include "../pages/pages.h"
 #include "../watch/live.h"
-#include "../watch/observer.h"
-#include "../watch/watch.h"
 
 enum {
 	TRAIL = 64,       /* levels that a walk finds back to from a node that has gone */
@@ -114,22 +112,11 @@ void tn_stable_give(tn_stable *store, void *first, size_t count) {
 
 /* ---- owners ---- */
 
-static void in_child(void) {
-	tn_list_unlock();
-	tn_observer_in_child();
-	tn_live_in_child();
-	tn_watch_in_child();
-}
-
-void tn_list_on_fork(void) {
-	if (tn_get(&listing.on_fork, TN_ACQUIRE))
-		return;
-	tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, in_child);
-	tn_set(&listing.on_fork, true, TN_RELEASE);
-}
-
 void tn_list_prepare(void) {
-	tn_list_on_fork();
+	if (!tn_get(&listing.on_fork, TN_ACQUIRE)) {
+		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, tn_list_unlock);
+		tn_set(&listing.on_fork, true, TN_RELEASE);
+	}
 	tn_live_if_asked();
 }
 

@@ -139,9 +139,8 @@ enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 void *tn_stable_take(tn_stable *store, size_t *count);
 void tn_stable_give(tn_stable *store, void *first, size_t count);
 
-/* Arranges what a fork asks of the listing, the observer and the live view; and, before something is
- * listed, also the live view if the environment asks for it. */
-void tn_list_on_fork(void);
+/* To be called before something is listed: arranges for forks, and starts the live view if the
+ * environment asks for it. */
 void tn_list_prepare(void);
 
 /* Lists and unlists a node that lies in the object; for the parent, see I3 in node.h. */

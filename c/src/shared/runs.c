@@ -340,7 +340,7 @@ static void drop_lost_leases(void) {
 static void open_leases(void) {
 	if (own_leases.state != LEASES_NONE)
 		return;
-	tn_os_in_child(drop_lost_leases);
+	tn_os_on_fork(TN_FORK_RUNS, NULL, NULL, drop_lost_leases);
 	own_leases.state = tn_os_on_thread_exit(TN_EXIT_RUNS, end_own_leases) ? LEASES_OPEN : LEASES_CLOSED;
 }
 

@@ -14,6 +14,7 @@
 #include "../listing/listing.h"
 #include "live_format.h"
 #include "observer.h"
+#include "os_view.h"
 
 enum { LIVE_INTERVAL_MS = 250, MALLOC_INTERVAL_MS = 1000 };
 
@@ -104,7 +105,7 @@ static void ask_malloc(uint64_t now) {
 /* A program that closes all files, as one that goes into the background does, has closed this one too:
  * it gets another. */
 static void keep_shown(void) {
-	tn_os_shown other;
+	tn_os_shown other = {0};
 	if (tn_os_is_shown(&live.shown) || !show_live(&other))
 		return;
 	tn_os_hide(&live.shown);
@@ -137,8 +138,27 @@ static bool start_live(void) {
 	return false;
 }
 
-bool tn_live_start(void) {
+/* In the child of a fork there is no live view, and the parent's file is closed. Calls only functions
+ * that a signal handler may call. */
+static TN_RACY void live_in_child(void) {
+	tn_set(&live.lock.state, LOCK_FREE, TN_RELAXED);
+	tn_set(&live.asked, false, TN_RELAXED);
+	if (live.on)
+		tn_os_hide_in_child(&live.shown);
+	live.on = false;
+}
+
+static void live_on_fork(void) {
+	tn_os_on_fork(TN_FORK_LIVE, NULL, NULL, live_in_child);
+}
+
+static void live_enter(void) {
+	live_on_fork();
 	tn_lock_take(&live.lock);
+}
+
+bool tn_live_start(void) {
+	live_enter();
 	live.on = live.on || start_live();
 	bool on = live.on;
 	tn_lock_give(&live.lock);
@@ -146,7 +166,7 @@ bool tn_live_start(void) {
 }
 
 void tn_live_stop(void) {
-	tn_lock_take(&live.lock);
+	live_enter();
 	if (live.on) {
 		tn_observer_set(TN_OBSERVED_LIVE, 0, NULL);
 		tn_os_hide(&live.shown);
@@ -165,19 +185,14 @@ __attribute__((destructor)) static void end_live(void) {
 #endif
 
 void tn_live_if_asked(void) {
-	if (tn_get(&live.asked, TN_RELAXED) || tn_swap(&live.asked, true, TN_RELAXED))
+	if (tn_get(&live.asked, TN_RELAXED))
+		return;
+	live_on_fork();
+	if (tn_swap(&live.asked, true, TN_RELAXED))
 		return;
 	int before = errno;
 	const char *value = tn_os_variable("TENURE_LIVE");
 	if (value != NULL && strcmp(value, "1") == 0)
 		tn_live_start();
 	errno = before;
-}
-
-TN_RACY void tn_live_in_child(void) {
-	tn_set(&live.lock.state, LOCK_FREE, TN_RELAXED);
-	tn_set(&live.asked, false, TN_RELAXED);
-	if (live.on)
-		tn_os_hide_in_child(&live.shown);
-	live.on = false;
 }

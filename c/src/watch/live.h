@@ -6,8 +6,4 @@
  * than who started it. Holding no lock; errno stays. */
 void tn_live_if_asked(void);
 
-/* In the child of a fork: there is no live view, and the parent's file is closed. Only what a signal
- * handler may call. */
-void tn_live_in_child(void);
-
 #endif

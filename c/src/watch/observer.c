@@ -132,9 +132,21 @@ static bool is_observer(void) {
 	return is;
 }
 
+/* In the child of a fork there is no thread and no work. */
+static TN_RACY void observer_in_child(void) {
+	for (size_t i = 0; i < TN_OBSERVED_COUNT; i++) {
+		observed *o = &observer.works[i];
+		o->work = NULL;
+		tn_set(&o->calling.state, LOCK_FREE, TN_RELAXED);
+	}
+	tn_set(&observer.lock.state, LOCK_FREE, TN_RELAXED);
+	observer.running = observer.unjoined = false;
+	observer.thread = 0;
+}
+
 bool tn_observer_set(enum tn_observed which, unsigned interval_ms, void (*work)(void)) {
 	observed *o = &observer.works[which];
-	tn_list_on_fork();
+	tn_os_on_fork(TN_FORK_OBSERVER, NULL, NULL, observer_in_child);
 	bool inside = is_observer();
 	if (!inside)
 		tn_lock_take(&o->calling);
@@ -166,14 +178,3 @@ __attribute__((destructor)) static void end_observer(void) {
 		tn_os_join();
 }
 #endif
-
-TN_RACY void tn_observer_in_child(void) {
-	for (size_t i = 0; i < TN_OBSERVED_COUNT; i++) {
-		observed *o = &observer.works[i];
-		o->work = NULL;
-		tn_set(&o->calling.state, LOCK_FREE, TN_RELAXED);
-	}
-	tn_set(&observer.lock.state, LOCK_FREE, TN_RELAXED);
-	observer.running = observer.unjoined = false;
-	observer.thread = 0;
-}

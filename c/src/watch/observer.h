@@ -15,8 +15,4 @@ enum tn_observed { TN_OBSERVED_LIVE, TN_OBSERVED_WATCH, TN_OBSERVED_COUNT };
  * threads  any, holding no lock that work takes */
 bool tn_observer_set(enum tn_observed which, unsigned interval_ms, void (*work)(void));
 
-/* In the child of a fork: there is no thread and no work. Stores only, no call; what the thread was
- * doing does not matter. */
-void tn_observer_in_child(void);
-
 #endif

@@ -8,7 +8,7 @@
  * What is remembered lies in two tables by id, the one of the last look and the one that is being
  * filled: so what has gone is forgotten. Each finding is a streak: looks in a row, over a time, at
  * which it held. */
-#include "watch.h"
+#include <tenure/stats.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -363,11 +363,19 @@ static bool begin_watch(const tn_watch_options *o, tn_watch_callback callback) {
 	return errno = why, false;
 }
 
+/* The child of a fork is not watched. */
+static void watch_in_child(void) {
+	tn_set(&watch.lock.state, LOCK_FREE, TN_RELAXED);
+	/* They may have been changing hands. */
+	watch.before = watch.now = (watch_table){.capacity = 0};
+}
+
 bool tn_watch(const tn_watch_options *options, tn_watch_callback callback) {
 	static const tn_watch_options defaults;
 	const tn_watch_options *o = options == NULL ? &defaults : options;
 	if (o->slab_percent > 100 || o->waste_percent > 100)
 		return errno = EINVAL, false;
+	tn_os_on_fork(TN_FORK_WATCH, NULL, NULL, watch_in_child);
 	tn_lock_take(&watch.lock);
 	tn_observer_set(TN_OBSERVED_WATCH, 0, NULL);
 	drop_table(&watch.before);
@@ -375,10 +383,4 @@ bool tn_watch(const tn_watch_options *options, tn_watch_callback callback) {
 	bool done = callback == NULL || begin_watch(o, callback);
 	tn_lock_give(&watch.lock);
 	return done;
-}
-
-void tn_watch_in_child(void) {
-	tn_set(&watch.lock.state, LOCK_FREE, TN_RELAXED);
-	/* They may have been changing hands. */
-	watch.before = watch.now = (watch_table){.capacity = 0};
 }

@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "os_view.h"
+
+#include <errno.h>
+#ifdef __linux__
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 33)
+#define HAVE_MALLINFO2
+#endif
+#endif
+
+#ifdef MFD_ALLOW_SEALING
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* Sealed after it is mapped: the mapping goes on to be writable, and is the only one. A system that
+ * does not know the seal would let others write. */
+static bool map_shown(tn_os_shown *shown) {
+	struct stat is;
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+	if (fallocate(shown->file, 0, 0, (off_t)shown->size) != 0 || fstat(shown->file, &is) != 0)
+		return errno = ENOMEM, false;
+	shown->device = is.st_dev;
+	shown->inode = is.st_ino;
+	shown->p = mmap(NULL, shown->size, PROT_READ | PROT_WRITE, MAP_SHARED, shown->file, 0);
+	if (shown->p == MAP_FAILED)
+		return errno = ENOMEM, false;
+	if (madvise(shown->p, shown->size, MADV_DONTFORK) == 0 &&
+		fcntl(shown->file, F_ADD_SEALS, seals) == 0)
+		return true;
+	munmap(shown->p, shown->size);
+	return errno = ENOTSUP, false;
+}
+
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
+	shown->size = size;
+	shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	/* Linux before 6.3 does not know the last one. */
+	if (shown->file < 0 && errno == EINVAL)
+		shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shown->file < 0)
+		return errno = errno == ENOSYS ? ENOTSUP : ENOMEM, false;
+	if (map_shown(shown))
+		return true;
+	int error = errno;
+	close(shown->file);
+	return errno = error, false;
+}
+
+bool tn_os_is_shown(const tn_os_shown *shown) {
+	struct stat is;
+	return fstat(shown->file, &is) == 0 && is.st_dev == shown->device && is.st_ino == shown->inode;
+}
+
+void tn_os_hide(const tn_os_shown *shown) {
+	munmap(shown->p, shown->size);
+	tn_os_hide_in_child(shown);
+}
+
+void tn_os_hide_in_child(const tn_os_shown *shown) {
+	if (tn_os_is_shown(shown))
+		close(shown->file);
+}
+static struct {
+	const char *name;
+	int (*mallctl)(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
+	void (*mi_process_info)(
+		size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *);
+} malloc_found;
+
+/* A function of the module that the program's malloc is of: not of a library that has an allocator for
+ * itself. */
+static void *beside_malloc(const char *name) {
+	void *malloc_at = dlsym(RTLD_DEFAULT, "malloc"), *at = dlsym(RTLD_DEFAULT, name);
+	Dl_info one, other;
+	if (malloc_at == NULL || at == NULL || dladdr(malloc_at, &one) == 0 || dladdr(at, &other) == 0)
+		return NULL;
+	return one.dli_fbase == other.dli_fbase ? at : NULL;
+}
+
+void tn_os_find_malloc(void) {
+	void *mallctl = beside_malloc("mallctl"), *info = beside_malloc("mi_process_info");
+	memcpy(&malloc_found.mallctl, &mallctl, sizeof mallctl);
+	memcpy(&malloc_found.mi_process_info, &info, sizeof info);
+	malloc_found.name = mallctl != NULL                      ? "jemalloc"
+	                    : info != NULL                       ? "mimalloc"
+	                    : beside_malloc("mallinfo2") != NULL ? "glibc"
+	                                                         : "";
+}
+
+static uint64_t ask_jemalloc(const char *name) {
+	size_t value = 0, size = sizeof value;
+	return malloc_found.mallctl(name, &value, &size, NULL, 0) == 0 ? value : UINT64_MAX;
+}
+
+void tn_os_ask_malloc(tn_os_malloc *figures) {
+	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	strcpy(figures->name, malloc_found.name);
+	if (malloc_found.mallctl != NULL) {
+		/* Its figures are those of the last time that this was advanced. */
+		uint64_t epoch = 1;
+		size_t size = sizeof epoch;
+		malloc_found.mallctl("epoch", &epoch, &size, &epoch, size);
+		figures->allocated_bytes = ask_jemalloc("stats.allocated");
+		figures->active_bytes = ask_jemalloc("stats.active");
+		figures->held_bytes = ask_jemalloc("stats.resident");
+	} else if (malloc_found.mi_process_info != NULL) {
+		size_t unused, committed;
+		malloc_found.mi_process_info(
+			&unused, &unused, &unused, &unused, &unused, &committed, &unused, &unused);
+		figures->held_bytes = committed;
+#ifdef HAVE_MALLINFO2
+	} else if (malloc_found.name[0] != '\0') {
+		struct mallinfo2 is = mallinfo2();
+		figures->allocated_bytes = is.uordblks + is.hblkhd;
+		figures->held_bytes = is.arena + is.hblkhd;
+#endif
+	}
+}
+
+uint64_t tn_os_resident_bytes(void) {
+	char text[128];
+	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+	if (file >= 0)
+		close(file);
+	text[size < 0 ? 0 : size] = '\0';
+	const char *second = strchr(text, ' ');
+	return second == NULL ? 0 : strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+#else
+bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
+	(void)shown, (void)name, (void)size;
+	return errno = ENOTSUP, false;
+}
+
+bool tn_os_is_shown(const tn_os_shown *shown) {
+	(void)shown;
+	return false;
+}
+
+void tn_os_hide(const tn_os_shown *shown) {
+	(void)shown;
+}
+
+void tn_os_hide_in_child(const tn_os_shown *shown) {
+	(void)shown;
+}
+
+void tn_os_find_malloc(void) {
+}
+
+void tn_os_ask_malloc(tn_os_malloc *figures) {
+	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
+}
+
+uint64_t tn_os_resident_bytes(void) {
+	return 0;
+}
+#endif
