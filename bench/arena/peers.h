@@ -86,13 +86,30 @@ private:
 };
 
 /* The least that could be right: a cursor and a limit in memory, one test, nowhere to grow. */
-template <size_t capacity> class floor_arena {
+class floor_cursor {
 public:
 	static constexpr bool frees_each = false;
 
-	floor_arena() : start_(static_cast<char *>(std::aligned_alloc(align, capacity))) {
-		cursor_ = start_;
-		limit_ = start_ + capacity;
+	void *alloc(size_t size, size_t) {
+		char *p = cursor_;
+		size = (size + align - 1) & ~(align - 1);
+		if (__builtin_expect(size > static_cast<size_t>(limit_ - p), 0))
+			std::abort();
+		cursor_ = p + size;
+		return p;
+	}
+
+protected:
+	floor_cursor(char *start, size_t capacity)
+		: cursor_(start), limit_(start + capacity), start_(start) {
+	}
+
+	char *cursor_, *limit_, *start_;
+};
+
+template <size_t capacity> class floor_arena : public floor_cursor {
+public:
+	floor_arena() : floor_cursor(static_cast<char *>(std::aligned_alloc(align, capacity)), capacity) {
 	}
 	~floor_arena() {
 		std::free(start_);
@@ -100,45 +117,22 @@ public:
 	floor_arena(const floor_arena &) = delete;
 	floor_arena &operator=(const floor_arena &) = delete;
 
-	void *alloc(size_t size, size_t) {
-		char *p = cursor_;
-		size = (size + align - 1) & ~(align - 1);
-		if (__builtin_expect(size > static_cast<size_t>(limit_ - p), 0))
-			std::abort();
-		cursor_ = p + size;
-		return p;
-	}
 	void reset(size_t) {
 		cursor_ = start_;
 	}
-
-private:
-	char *cursor_, *limit_, *start_;
 };
 
 /* The same with a chunk taken from a stack of warm ones and put back: the least for a lifetime. */
-class floor_lifetime {
+class floor_lifetime : public floor_cursor {
 public:
-	static constexpr bool frees_each = false;
-
-	floor_lifetime() : chunk_(*--top()) {
-		cursor_ = chunk_;
-		limit_ = chunk_ + chunk_bytes;
+	floor_lifetime() : floor_cursor(*--top(), chunk_bytes) {
 	}
 	~floor_lifetime() {
-		*top()++ = chunk_;
+		*top()++ = start_;
 	}
 	floor_lifetime(const floor_lifetime &) = delete;
 	floor_lifetime &operator=(const floor_lifetime &) = delete;
 
-	void *alloc(size_t size, size_t) {
-		char *p = cursor_;
-		size = (size + align - 1) & ~(align - 1);
-		if (__builtin_expect(size > static_cast<size_t>(limit_ - p), 0))
-			std::abort();
-		cursor_ = p + size;
-		return p;
-	}
 	void reset(size_t) {
 	}
 
@@ -148,8 +142,6 @@ private:
 		static char **next = chunks + 1;
 		return next;
 	}
-
-	char *cursor_, *limit_, *chunk_;
 };
 
 class glibc_each {

@@ -1,9 +1,9 @@
 /* bench/arena/workloads.cpp: the family `arena`: objects that die together. */
 #include "arena/peers.h"
 #include "harness/harness.h"
+#include "harness/sizes.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <type_traits>
 
@@ -54,17 +54,8 @@ private:
 	A a_;
 };
 
-/* Sizes of 9 to 256 bytes, the same for every subject (a linear congruential sequence). */
 constexpr size_t mixed_count = 80;
-constexpr std::array<size_t, mixed_count> mixed_sizes = [] {
-	std::array<size_t, mixed_count> sizes{};
-	uint32_t x = 1;
-	for (size_t &size : sizes) {
-		x = x * 1664525u + 1013904223u;
-		size = 9 + (x >> 16) % 248;
-	}
-	return sizes;
-}();
+constexpr auto sizes = mixed_sizes<mixed_count>(9, 256);
 
 template <class A> class mixed_requests : public contestant {
 public:
@@ -72,7 +63,7 @@ public:
 		uint64_t from = ticks();
 		for (size_t r = 0; r < repeats; r++) {
 			for (size_t i = 0; i < mixed_count; i++) {
-				char *p = static_cast<char *>(a_.alloc(mixed_sizes[i], i));
+				char *p = static_cast<char *>(a_.alloc(sizes[i], i));
 				escape(p);
 				*p = 1;
 			}
@@ -121,27 +112,9 @@ public:
 };
 
 /* Every request is timed by itself. */
-template <class A, size_t count> class pauses : public contestant {
-public:
-	uint64_t run(size_t repeats) override {
-		last_.clear();
-		uint64_t sum = 0;
-		for (size_t r = 0; r < repeats; r++) {
-			uint64_t took = time_one();
-			last_.record(took);
-			sum += took;
-		}
-		return sum;
-	}
-	void accept() override {
-		all_.merge(last_);
-	}
-	void describe(row &r) override {
-		describe_percentiles(all_, r);
-	}
-
+template <class A, size_t count> class pauses : public timed_contestant {
 private:
-	uint64_t time_one() {
+	uint64_t time_one() override {
 		uint64_t from = ticks();
 		fill<count>(a_);
 		end(a_, count);
@@ -149,12 +122,7 @@ private:
 	}
 
 	A a_;
-	histogram last_, all_;
 };
-
-template <class C> subject make_subject(const char *name) {
-	return {name, [] { return std::make_unique<C>(); }};
-}
 
 template <template <class> class C, size_t floor_bytes> std::vector<subject> reused_by_all() {
 	return {

@@ -30,16 +30,23 @@ template <class Base> Base *hidden(Base *resource) {
 	return resource;
 }
 
-/* A resource that is kept, and that takes back what containers give back. */
-template <class Resource> class pmr_memory {
+/* std's containers; nothing came before, and nothing happens at the end. */
+class std_memory {
 public:
 	template <class T> using allocator = std::pmr::polymorphic_allocator<T>;
 	template <class T> using nesting = allocator<T>;
 
+	void end() {
+	}
+	void age() {
+	}
+};
+
+/* A resource that is kept, and that takes back what containers give back. */
+template <class Resource> class pmr_memory : public std_memory {
+public:
 	std::pmr::memory_resource *handle() {
 		return hidden<std::pmr::memory_resource>(&resource_);
-	}
-	void end() {
 	}
 	void age() {
 		age_through(resource_);
@@ -50,33 +57,21 @@ protected:
 };
 
 /* Its heap is aged before anybody's memory is made. */
-class glibc_memory {
+class glibc_memory : public std_memory {
 public:
-	template <class T> using allocator = std::pmr::polymorphic_allocator<T>;
-	template <class T> using nesting = allocator<T>;
-
 	std::pmr::memory_resource *handle() {
 		return hidden(std::pmr::new_delete_resource());
-	}
-	void end() {
-	}
-	void age() {
 	}
 };
 
 /* Begins with a buffer of its caller's, and again after every release. */
-template <size_t bytes> class monotonic_memory {
+template <size_t bytes> class monotonic_memory : public std_memory {
 public:
-	template <class T> using allocator = std::pmr::polymorphic_allocator<T>;
-	template <class T> using nesting = allocator<T>;
-
 	std::pmr::memory_resource *handle() {
 		return hidden<std::pmr::memory_resource>(&resource_);
 	}
 	void end() {
 		resource_.release();
-	}
-	void age() {
 	}
 
 private:

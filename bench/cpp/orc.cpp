@@ -110,14 +110,6 @@ private:
 	std::array<uint16_t, churned_orcs> order_;
 };
 
-template <template <class> class From> subject lives_subject(const char *name, half measured) {
-	return {name, [measured] { return std::make_unique<orc_lives<orc<From>>>(measured); }};
-}
-
-template <template <class> class From> subject pairs_subject(const char *name) {
-	return {name, [] { return std::make_unique<orc_pairs<orc<From>>>(); }};
-}
-
 workload make_lives(const char *name, half measured) {
 	workload w;
 	w.name = name;
@@ -126,14 +118,14 @@ workload make_lives(const char *name, half measured) {
 	w.unmeasured = 1;
 	w.setup = touch_orcs;
 	w.subjects = {
-		lives_subject<from_size_based_arena>("tenure-size-based-arena", measured),
-		lives_subject<from_floor>("floor", measured),
-		lives_subject<from_plain_new>("glibc", measured),
-		lives_subject<from_mimalloc>("mimalloc", measured),
-		lives_subject<from_jemalloc>("jemalloc", measured),
-		lives_subject<from_book_meyers>("book-meyers", measured),
-		lives_subject<from_book_global>("book-global", measured),
-		lives_subject<from_boost>("boost", measured),
+		make_subject<orc_lives<orc<from_size_based_arena>>>("tenure-size-based-arena", measured),
+		make_subject<orc_lives<orc<from_floor>>>("floor", measured),
+		make_subject<orc_lives<orc<from_plain_new>>>("glibc", measured),
+		make_subject<orc_lives<orc<from_mimalloc>>>("mimalloc", measured),
+		make_subject<orc_lives<orc<from_jemalloc>>>("jemalloc", measured),
+		make_subject<orc_lives<orc<from_book_meyers>>>("book-meyers", measured),
+		make_subject<orc_lives<orc<from_book_global>>>("book-global", measured),
+		make_subject<orc_lives<orc<from_boost>>>("boost", measured),
 	};
 	return w;
 }
@@ -143,12 +135,12 @@ workload make_pairs() {
 	w.name = "orc-pair-churn";
 	w.ops = churned_orcs;
 	w.subjects = {
-		pairs_subject<from_slab>("tenure-slab-allocated"),
-		pairs_subject<from_shared_slab>("tenure-shared-slab-allocated"),
-		pairs_subject<from_plain_new>("glibc"),
-		pairs_subject<from_mimalloc>("mimalloc"),
-		pairs_subject<from_jemalloc>("jemalloc"),
-		pairs_subject<from_boost>("boost"),
+		make_subject<orc_pairs<orc<from_slab>>>("tenure-slab-allocated"),
+		make_subject<orc_pairs<orc<from_shared_slab>>>("tenure-shared-slab-allocated"),
+		make_subject<orc_pairs<orc<from_plain_new>>>("glibc"),
+		make_subject<orc_pairs<orc<from_mimalloc>>>("mimalloc"),
+		make_subject<orc_pairs<orc<from_jemalloc>>>("jemalloc"),
+		make_subject<orc_pairs<orc<from_boost>>>("boost"),
 	};
 	return w;
 }

@@ -25,10 +25,6 @@ private:
 	Memory memory_;
 };
 
-template <class Life, class Memory> subject make_subject(const char *name, bool aged) {
-	return {name, [aged] { return std::make_unique<container_lives<Life, Memory>>(aged); }};
-}
-
 /* What no repeat fills. */
 constexpr size_t ample = 4 << 20;
 
@@ -39,17 +35,19 @@ template <class Life> workload make_workload(std::string name, bool aged) {
 	if (aged)
 		w.setup = [] { age_through(*std::pmr::new_delete_resource()); };
 	w.subjects = {
-		make_subject<Life, tenure_arena_memory>("tenure-arena", aged),
-		make_subject<Life, tenure_slab_memory>("tenure-slab", aged),
-		make_subject<Life, tenure_shared_memory>("tenure-shared", aged),
-		make_subject<Life, tenure_arena_allocator>("tenure-arena-allocator", aged),
-		make_subject<Life, tenure_slab_allocator>("tenure-slab-allocator", aged),
-		make_subject<Life, glibc_memory>("glibc", aged),
-		make_subject<Life, pmr_memory<std::pmr::unsynchronized_pool_resource>>("pmr", aged),
-		make_subject<Life, pmr_memory<std::pmr::synchronized_pool_resource>>("pmr-synchronized", aged),
-		make_subject<Life, monotonic_memory<ample>>("pmr-monotonic", aged),
-		make_subject<Life, monotonic_memory<65536>>("pmr-monotonic-64k", aged),
-		make_subject<Life, boost_memory>("boost", aged),
+		make_subject<container_lives<Life, tenure_arena_memory>>("tenure-arena", aged),
+		make_subject<container_lives<Life, tenure_slab_memory>>("tenure-slab", aged),
+		make_subject<container_lives<Life, tenure_shared_memory>>("tenure-shared", aged),
+		make_subject<container_lives<Life, tenure_arena_allocator>>("tenure-arena-allocator", aged),
+		make_subject<container_lives<Life, tenure_slab_allocator>>("tenure-slab-allocator", aged),
+		make_subject<container_lives<Life, glibc_memory>>("glibc", aged),
+		make_subject<container_lives<Life, pmr_memory<std::pmr::unsynchronized_pool_resource>>>(
+			"pmr", aged),
+		make_subject<container_lives<Life, pmr_memory<std::pmr::synchronized_pool_resource>>>(
+			"pmr-synchronized", aged),
+		make_subject<container_lives<Life, monotonic_memory<ample>>>("pmr-monotonic", aged),
+		make_subject<container_lives<Life, monotonic_memory<65536>>>("pmr-monotonic-64k", aged),
+		make_subject<container_lives<Life, boost_memory>>("boost", aged),
 	};
 	return w;
 }

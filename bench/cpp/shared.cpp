@@ -102,7 +102,7 @@ private:
 };
 
 template <template <class> class C, class Memory>
-subject make_subject(const char *name, unsigned threads) {
+subject crew_subject(const char *name, unsigned threads) {
 	return {name, [threads] { return std::make_unique<C<Memory>>(crew_of(threads)); }};
 }
 
@@ -115,9 +115,9 @@ workload make_workload(const char *name, size_t ops, unsigned threads) {
 	w.ops = static_cast<double>(ops * threads);
 	w.round_ns = 4e6 * threads;
 	w.subjects = {
-		make_subject<C, tenure_shared_memory>("tenure-shared", threads),
-		make_subject<C, glibc_memory>("glibc", threads),
-		make_subject<C, pmr_memory<std::pmr::synchronized_pool_resource>>("pmr-synchronized", threads),
+		crew_subject<C, tenure_shared_memory>("tenure-shared", threads),
+		crew_subject<C, glibc_memory>("glibc", threads),
+		crew_subject<C, pmr_memory<std::pmr::synchronized_pool_resource>>("pmr-synchronized", threads),
 	};
 	return w;
 }

@@ -11,16 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 namespace bench {
-
-const char *const small_document = "/usr/share/iso-codes/json/iso_3166-3.json";
-const char *const large_document = "/usr/share/iso-codes/json/iso_639-3.json";
 
 /* ---- the allocators, as libcjson sees them: two functions without a context ---- */
 
@@ -56,11 +52,6 @@ struct heap {
 	const char *name;
 	const malloc_calls &(*load)();
 };
-
-static const malloc_calls &glibc_calls() {
-	static const malloc_calls calls{std::malloc, std::free};
-	return calls;
-}
 
 static const heap heaps[] = {
 	{"glibc", glibc_calls}, {"mimalloc", mimalloc_calls}, {"jemalloc", jemalloc_calls}};
@@ -365,44 +356,5 @@ footprint cjson_footprint(
 	munmap(page, sizeof(footprint));
 	return f;
 }
-
-std::string read_file(const std::string &path, size_t most) {
-	std::string text;
-	FILE *f = std::fopen(path.c_str(), "rb");
-	if (f == nullptr)
-		return text;
-	char buffer[1 << 16];
-	for (size_t n; text.size() <= most && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;)
-		text.append(buffer, n);
-	if (std::ferror(f))
-		text.clear();
-	int error = errno;
-	std::fclose(f);
-	errno = error;
-	return text;
-}
-
-static std::vector<document> iso_documents() {
-	std::vector<document> all;
-	for (document d : {document{"cjson-small", small_document}, {"cjson-large", large_document}}) {
-		d.text = read_file(d.text, SIZE_MAX - 1);
-		if (d.text.empty())
-			std::fprintf(stderr, "%s left out: Debian's package iso-codes has it\n", d.label.c_str());
-		else
-			all.push_back(std::move(d));
-	}
-	return all;
-}
-
-static std::vector<workload> arena_family() {
-	static const std::vector<document> documents = iso_documents();
-	std::vector<workload> all;
-	for (const document &d : documents)
-		for (workload &w : cjson_workloads(d, inspect(d)))
-			all.push_back(std::move(w));
-	return all;
-}
-
-static const registration arena_workloads{"arena", arena_family};
 
 }

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "demo/cjson.h"
+#include "harness/file.h"
 
 using bench::interval;
 using bench::row;

@@ -38,6 +38,9 @@ struct row {
 	std::map<std::string, interval> ratio;
 };
 
+/* p50_ns, p99_ns, p999_ns and max_ns of a histogram of ticks. */
+void describe_percentiles(const histogram &h, row &r);
+
 /* One subject at one workload. */
 class contestant {
 public:
@@ -62,10 +65,42 @@ public:
 	}
 };
 
+/* A contestant each of whose repeats is timed by itself. */
+class timed_contestant : public contestant {
+public:
+	uint64_t run(size_t repeats) override {
+		last_.clear();
+		uint64_t sum = 0;
+		for (size_t r = 0; r < repeats; r++) {
+			uint64_t took = time_one();
+			last_.record(took);
+			sum += took;
+		}
+		return sum;
+	}
+	void accept() override {
+		all_.merge(last_);
+	}
+	void describe(row &r) override {
+		describe_percentiles(all_, r);
+	}
+
+private:
+	/* Does one repeat and returns its ticks. */
+	virtual uint64_t time_one() = 0;
+
+	histogram last_, all_;
+};
+
 struct subject {
 	std::string name;
 	std::function<std::unique_ptr<contestant>()> make;
 };
+
+/* A subject whose contestant is a C, made from copies of `arguments`. */
+template <class C, class... Arguments> subject make_subject(const char *name, Arguments... arguments) {
+	return {name, [=] { return std::make_unique<C>(arguments...); }};
+}
 
 struct workload {
 	std::string name;
@@ -105,9 +140,6 @@ std::vector<row> run_workload(const workload &w, const run_options &options);
 /* Median with the 95 % interval of a sign test (order statistics). */
 interval median_interval(std::vector<double> values);
 double median(std::vector<double> values);
-
-/* p50_ns, p99_ns, p999_ns and max_ns of a histogram of ticks. */
-void describe_percentiles(const histogram &h, row &r);
 
 /* What the process has cost so far. */
 struct process_figures {

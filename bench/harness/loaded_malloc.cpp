@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 namespace bench {
 
@@ -31,6 +32,16 @@ void *loaded_library::find_address(const char *symbol) const {
 		return f;
 	std::fprintf(stderr, "tenure-bench: %s has no %s of its own\n", file_.c_str(), symbol);
 	std::exit(2);
+}
+
+const loaded_library &driver_library(const char *file) {
+	static std::map<std::string, loaded_library> opened;
+	return opened.try_emplace(file, file, "tenure-bench itself").first->second;
+}
+
+const malloc_calls &glibc_calls() {
+	static const malloc_calls calls{std::malloc, std::free};
+	return calls;
 }
 
 const loaded_library &mimalloc_library() {
@@ -93,8 +104,7 @@ struct cargo_calls {
 };
 
 static const cargo_calls &cargo_peer(const char *table) {
-	static const loaded_library l("libtenure_bench_peers.so", "tenure-bench itself");
-	return *l.find<const cargo_calls>(table);
+	return *driver_library("libtenure_bench_peers.so").find<const cargo_calls>(table);
 }
 
 const malloc_calls &snmalloc_calls() {

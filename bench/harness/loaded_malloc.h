@@ -31,8 +31,12 @@ struct malloc_calls {
 	void (*trim)() = nullptr; /* gives back what is unused; where there is a way */
 };
 
+/* A library that is built with the driver, and stands beside it. */
+const loaded_library &driver_library(const char *file);
+
 const loaded_library &mimalloc_library();
 const loaded_library &jemalloc_library();
+const malloc_calls &glibc_calls();
 const malloc_calls &mimalloc_calls();
 const malloc_calls &jemalloc_calls();
 const malloc_calls &tcmalloc_calls();

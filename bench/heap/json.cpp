@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "demo/cjson.h"
+#include "harness/file.h"
 
 namespace bench {
 namespace {

@@ -160,7 +160,7 @@ template <class H> heap_hooks loaded_hooks() {
 }
 
 heap_hooks hardened_hooks() {
-	static const loaded_library module("libtenure-bench-hardened.so", "tenure-bench itself");
+	const loaded_library &module = driver_library("libtenure-bench-hardened.so");
 	return module.find<make_hooks>("tenure_bench_heap_hardened")();
 }
 

@@ -1,8 +1,8 @@
 /* bench/scope/lifetimes.cpp: the family `scope`: lifetimes below others. */
 #include "harness/harness.h"
+#include "harness/sizes.h"
 #include "scope/peers.h"
 
-#include <array>
 #include <cstdio>
 
 namespace bench {
@@ -26,17 +26,8 @@ private:
 	A a_;
 };
 
-/* Sizes of 16 to 256 bytes, the same for every subject (a linear congruential sequence). */
 constexpr size_t object_count = 80;
-constexpr std::array<size_t, object_count> sizes = [] {
-	std::array<size_t, object_count> all{};
-	uint32_t x = 1;
-	for (size_t &size : all) {
-		x = x * 1664525u + 1013904223u;
-		size = 16 + (x >> 16) % 241;
-	}
-	return all;
-}();
+constexpr auto sizes = mixed_sizes<object_count>(16, 256);
 
 /* One with 80 objects, of which the first word is written, and three deferred calls. */
 template <class A> class request_lifetimes : public contestant {
@@ -70,10 +61,6 @@ private:
 
 	A a_;
 };
-
-template <class C> subject make_subject(const char *name) {
-	return {name, [] { return std::make_unique<C>(); }};
-}
 
 template <template <class> class C> std::vector<subject> on_all() {
 	return {

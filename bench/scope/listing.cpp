@@ -243,18 +243,14 @@ private:
 	const listed_thousand &all_;
 };
 
-template <class C> subject make_subject(const char *name) {
-	return {name, [] { return std::make_unique<C>(); }};
-}
-
 template <class Work> workload make_owners(const char *name) {
 	workload w;
 	w.name = name;
 	w.threads = 2;
 	w.all_cpus = true;
 	w.subjects = {
-		{"tenure-unwatched", [] { return std::make_unique<owners<Work>>(false); }},
-		{"tenure-watched", [] { return std::make_unique<owners<Work>>(true); }},
+		make_subject<owners<Work>>("tenure-unwatched", false),
+		make_subject<owners<Work>>("tenure-watched", true),
 	};
 	return w;
 }

@@ -6,20 +6,6 @@
 namespace bench {
 namespace {
 
-template <size_t size> class tenure_handle {
-public:
-	void *alloc() {
-		return tn_shared_slab_local_alloc(local_);
-	}
-	void free(void *p) {
-		tn_shared_slab_local_free(local_, p);
-	}
-
-private:
-	tenure_shared<size> all_;
-	tn_local *local_ = all_.local();
-};
-
 template <size_t size> using mimalloc_shared = loaded_shared<size, mimalloc_calls>;
 template <size_t size> using jemalloc_shared = loaded_shared<size, jemalloc_calls>;
 template <size_t size> using tcmalloc_shared = loaded_shared<size, tcmalloc_calls>;
@@ -50,28 +36,24 @@ private:
 	A<96> d_;
 };
 
-template <template <size_t> class A> subject kinds_subject(const char *name) {
-	return {name, [] { return std::make_unique<kinds<A>>(); }};
-}
-
 std::vector<workload> workloads() {
 	workload w;
 	w.name = "shared-kinds-4";
 	w.ops = 4;
 	w.subjects = {
-		kinds_subject<tenure_shared>("tenure-shared"),
-		kinds_subject<tenure_handle>("tenure-shared-local"),
-		kinds_subject<floor_kind>("floor"),
-		kinds_subject<glibc_shared>("glibc"),
-		kinds_subject<mimalloc_shared>("mimalloc"),
-		kinds_subject<jemalloc_shared>("jemalloc"),
-		kinds_subject<tcmalloc_shared>("tcmalloc"),
-		kinds_subject<tbb_shared>("tbb"),
-		kinds_subject<gslice_shared>("gslice"),
+		make_subject<kinds<tenure_shared>>("tenure-shared"),
+		make_subject<kinds<tenure_handle>>("tenure-shared-local"),
+		make_subject<kinds<floor_kind>>("floor"),
+		make_subject<kinds<glibc_shared>>("glibc"),
+		make_subject<kinds<mimalloc_shared>>("mimalloc"),
+		make_subject<kinds<jemalloc_shared>>("jemalloc"),
+		make_subject<kinds<tcmalloc_shared>>("tcmalloc"),
+		make_subject<kinds<tbb_shared>>("tbb"),
+		make_subject<kinds<gslice_shared>>("gslice"),
 	};
 	if (has_cargo_peers) {
-		w.subjects.push_back(kinds_subject<snmalloc_shared>("snmalloc"));
-		w.subjects.push_back(kinds_subject<mimalloc3_shared>("mimalloc3"));
+		w.subjects.push_back(make_subject<kinds<snmalloc_shared>>("snmalloc"));
+		w.subjects.push_back(make_subject<kinds<mimalloc3_shared>>("mimalloc3"));
 	}
 	return {w};
 }

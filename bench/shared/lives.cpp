@@ -6,20 +6,11 @@
 namespace bench {
 namespace {
 
-workload make_workload(const char *name, setting s, double ops, std::vector<subject> subjects) {
-	workload w;
-	w.name = name;
-	w.threads = s.threads;
-	w.all_cpus = true;
-	w.ops = ops;
-	w.round_ns = 6e6;
-	w.subjects = std::move(subjects);
-	return w;
-}
+constexpr double round_ns = 6e6;
 
 workload larson_of(unsigned threads) {
 	setting s{threads, 1000};
-	return make_workload("larson-64", s, static_cast<double>(larson_replacements * threads),
+	return make_workload("larson-64", s, static_cast<double>(larson_replacements * threads), round_ns,
 		everybody_and_floor<larson, floor_shared, lives_size>(s));
 }
 
@@ -34,8 +25,10 @@ std::vector<workload> workloads() {
 	return {
 		larson_of(2),
 		larson_of(4),
-		alone(make_workload("thread-churn", churning, 10000, mallocs<churn, lives_size>(churning)), 3),
-		alone(make_workload("burst-1g", bursting, static_cast<double>(2 * bursting.count),
+		alone(make_workload(
+				  "thread-churn", churning, 10000, round_ns, mallocs<churn, lives_size>(churning)),
+			3),
+		alone(make_workload("burst-1g", bursting, static_cast<double>(2 * bursting.count), round_ns,
 				  mallocs<burst, lives_size>(bursting)),
 			1),
 	};

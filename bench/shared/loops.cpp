@@ -12,15 +12,8 @@ double round_of(unsigned threads) {
 	return threads <= 2 ? 4e6 : 2e6 * threads;
 }
 
-workload make_workload(const char *name, setting s, double ops, std::vector<subject> subjects) {
-	workload w;
-	w.name = name;
-	w.threads = s.threads;
-	w.all_cpus = s.threads > 1;
-	w.ops = ops * s.threads;
-	w.round_ns = round_of(s.threads);
-	w.subjects = std::move(subjects);
-	return w;
+workload own_objects(const char *name, setting s, double ops_each, std::vector<subject> subjects) {
+	return make_workload(name, s, ops_each * s.threads, round_of(s.threads), std::move(subjects));
 }
 
 /* tenure-shared is the static library in the driver itself; here are the other ways to be linked. */
@@ -39,43 +32,24 @@ workload pairs_of(unsigned threads) {
 	all.push_back(hardened_subject(shared_shape::pair, s));
 	if (threads == 1)
 		add_linkages(all, s);
-	return make_workload("shared-pair-32", s, 1, std::move(all));
+	return own_objects("shared-pair-32", s, 1, std::move(all));
 }
 
 workload batches_of(const char *name, size_t count, unsigned threads) {
 	setting s{threads, count};
 	std::vector<subject> all = everybody_and_floor<shared_batches, floor_shared, 64>(s);
 	all.push_back(hardened_subject(shared_shape::batch, s));
-	return make_workload(name, s, static_cast<double>(count), std::move(all));
-}
-
-/* The main thread's handle. */
-class tenure_local {
-public:
-	void *alloc() {
-		return tn_shared_slab_local_alloc(local_);
-	}
-	void free(void *p) {
-		tn_shared_slab_local_free(local_, p);
-	}
-
-private:
-	tenure_shared<slot_bytes> all_;
-	tn_local *local_ = all_.local();
-};
-
-template <class A> subject local_subject(const char *name) {
-	return {name, [] { return std::make_unique<pairs<A>>(); }};
+	return own_objects(name, s, static_cast<double>(count), std::move(all));
 }
 
 workload local_pairs() {
-	return make_workload("shared-pair-32-local", {1, 1}, 1,
+	return own_objects("shared-pair-32-local", {1, 1}, 1,
 		{
-			local_subject<tenure_local>("tenure-shared"),
-			local_subject<tenure_slab>("tenure-slab"),
-			local_subject<floor_slab>("floor"),
-			local_subject<glibc_malloc>("glibc"),
-			local_subject<loaded_malloc<mimalloc_calls>>("mimalloc"),
+			make_subject<pairs<tenure_handle<slot_bytes>>>("tenure-shared"),
+			make_subject<pairs<tenure_slab>>("tenure-slab"),
+			make_subject<pairs<floor_slab>>("floor"),
+			make_subject<pairs<glibc_malloc>>("glibc"),
+			make_subject<pairs<loaded_malloc<mimalloc_calls>>>("mimalloc"),
 		});
 }
 
@@ -93,10 +67,10 @@ std::vector<workload> workloads() {
 		all.push_back(batches_of("shared-batch-256", 256, threads));
 		all.push_back(batches_of("shared-batch-4096", 4096, threads));
 	}
-	all.push_back(make_workload(
+	all.push_back(own_objects(
 		"false-sharing-8", two, 1, everybody_and_floor<shared_writes, floor_shared, 8>(two)));
 	all.push_back(
-		make_workload("false-sharing-8-passed", two, 1, everybody<shared_writes_passed, 8>(two)));
+		own_objects("false-sharing-8-passed", two, 1, everybody<shared_writes_passed, 8>(two)));
 	return all;
 }
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,6 +18,21 @@
 #include "shared/tenure.h"
 
 namespace bench {
+
+/* The shared slab through the handle of the thread that makes it. */
+template <size_t size> class tenure_handle {
+public:
+	void *alloc() {
+		return tn_shared_slab_local_alloc(local_);
+	}
+	void free(void *p) {
+		tn_shared_slab_local_free(local_, p);
+	}
+
+private:
+	tenure_shared<size> all_;
+	tn_local *local_ = all_.local();
+};
 
 /* What a peer has nothing to do for, or cannot tell. */
 class plain_peer {
@@ -243,6 +257,18 @@ struct setting {
 	size_t count;
 };
 
+inline workload make_workload(
+	const char *name, setting s, double ops, double round_ns, std::vector<subject> subjects) {
+	workload w;
+	w.name = name;
+	w.threads = s.threads;
+	w.all_cpus = s.threads > 1;
+	w.ops = ops;
+	w.round_ns = round_ns;
+	w.subjects = std::move(subjects);
+	return w;
+}
+
 template <template <class> class C, class A> subject shared_subject(const char *name, setting s) {
 	return {name, [s] { return std::make_unique<C<A>>(crew_of(s.threads), s.count); }};
 }
@@ -251,10 +277,7 @@ template <template <class> class C, class A> subject shared_subject(const char *
 inline subject module_subject(
 	const char *name, const char *file, const char *symbol, shared_shape shape, setting s) {
 	return {name, [=] {
-				static std::map<std::string, loaded_library> modules;
-				const loaded_library &module =
-					modules.try_emplace(file, file, "tenure-bench itself").first->second;
-				auto make = module.find<make_in_module>(symbol);
+				auto make = driver_library(file).find<make_in_module>(symbol);
 				return std::unique_ptr<contestant>(make(crew_of(s.threads), shape, s.count));
 			}};
 }

@@ -62,11 +62,6 @@ private:
 	tn_pool *pool_;
 };
 
-const malloc_calls &glibc_calls() {
-	static const malloc_calls calls{std::malloc, std::free};
-	return calls;
-}
-
 /* The object and its buffer allocated, the buffer set to zero, and both freed. */
 template <const malloc_calls &(*load)()> class built {
 public:
@@ -118,27 +113,9 @@ private:
 constexpr size_t batch = 32;
 
 /* One object got, used and put, 32 times; every such 32 are timed by themselves. */
-template <class A> class pool_pairs : public contestant {
-public:
-	uint64_t run(size_t repeats) override {
-		last_.clear();
-		uint64_t sum = 0;
-		for (size_t r = 0; r < repeats; r++) {
-			uint64_t took = time_batch();
-			last_.record(took);
-			sum += took;
-		}
-		return sum;
-	}
-	void accept() override {
-		all_.merge(last_);
-	}
-	void describe(row &r) override {
-		describe_percentiles(all_, r);
-	}
-
+template <class A> class pool_pairs : public timed_contestant {
 private:
-	uint64_t time_batch() {
+	uint64_t time_one() override {
 		uint64_t from = ticks();
 		for (size_t i = 0; i < batch; i++) {
 			message *m = a_.get();
@@ -153,12 +130,7 @@ private:
 	}
 
 	A a_;
-	histogram last_, all_;
 };
-
-template <class A> subject pool_subject(const char *name) {
-	return {name, [] { return std::make_unique<pool_pairs<A>>(); }};
-}
 
 std::vector<workload> workloads() {
 	workload w;
@@ -167,17 +139,17 @@ std::vector<workload> workloads() {
 	w.total_repeats = 50000;
 	w.unmeasured = 16;
 	w.subjects = {
-		pool_subject<pooled>("tenure-pool"),
-		pool_subject<floor_pool>("floor"),
-		pool_subject<built<glibc_calls>>("glibc"),
-		pool_subject<built<mimalloc_calls>>("mimalloc"),
-		pool_subject<built<jemalloc_calls>>("jemalloc"),
-		pool_subject<built<tcmalloc_calls>>("tcmalloc"),
-		pool_subject<built<tbb_calls>>("tbb"),
+		make_subject<pool_pairs<pooled>>("tenure-pool"),
+		make_subject<pool_pairs<floor_pool>>("floor"),
+		make_subject<pool_pairs<built<glibc_calls>>>("glibc"),
+		make_subject<pool_pairs<built<mimalloc_calls>>>("mimalloc"),
+		make_subject<pool_pairs<built<jemalloc_calls>>>("jemalloc"),
+		make_subject<pool_pairs<built<tcmalloc_calls>>>("tcmalloc"),
+		make_subject<pool_pairs<built<tbb_calls>>>("tbb"),
 	};
 	if (has_cargo_peers) {
-		w.subjects.push_back(pool_subject<built<snmalloc_calls>>("snmalloc"));
-		w.subjects.push_back(pool_subject<built<mimalloc3_calls>>("mimalloc3"));
+		w.subjects.push_back(make_subject<pool_pairs<built<snmalloc_calls>>>("snmalloc"));
+		w.subjects.push_back(make_subject<pool_pairs<built<mimalloc3_calls>>>("mimalloc3"));
 	}
 	return {w};
 }

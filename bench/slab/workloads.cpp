@@ -11,31 +11,31 @@ void touch_slots() {
 	std::fill_n(shared_slots, most_slots, static_cast<void *>(shared_slots));
 }
 
-template <class A> subject make_subject(const char *name, shape s, size_t count) {
+template <class A> subject slab_subject(const char *name, shape s, size_t count) {
 	return {name, [s, count] { return make_contestant<A>(s, shared_slots, count); }};
 }
 
 std::unique_ptr<contestant> make_hardened(shape s, size_t count) {
-	static const loaded_library module("libtenure-bench-hardened.so", "tenure-bench itself");
+	const loaded_library &module = driver_library("libtenure-bench-hardened.so");
 	auto make = module.find<contestant *(shape, void **, size_t)>("tenure_bench_hardened");
 	return std::unique_ptr<contestant>(make(s, shared_slots, count));
 }
 
 std::vector<subject> all_subjects(shape s, size_t n) {
 	return {
-		make_subject<tenure_slab>("tenure-slab", s, n),
-		make_subject<tenure_slab_zeroed>("tenure-slab-zeroed", s, n),
+		slab_subject<tenure_slab>("tenure-slab", s, n),
+		slab_subject<tenure_slab_zeroed>("tenure-slab-zeroed", s, n),
 		{"tenure-slab-hardened", [s, n] { return make_hardened(s, n); }},
-		make_subject<floor_slab>("floor", s, n),
-		make_subject<glibc_malloc>("glibc", s, n),
-		make_subject<glibc_calloc>("glibc-calloc", s, n),
-		make_subject<loaded_malloc<mimalloc_calls>>("mimalloc", s, n),
-		make_subject<loaded_malloc<jemalloc_calls>>("jemalloc", s, n),
-		make_subject<loaded_malloc<tcmalloc_calls>>("tcmalloc", s, n),
-		make_subject<boost_pool>("boost", s, n),
-		make_subject<foonathan_pool>("foonathan", s, n),
-		make_subject<pmr_pool>("pmr", s, n),
-		make_subject<glib_slice>("gslice", s, n),
+		slab_subject<floor_slab>("floor", s, n),
+		slab_subject<glibc_malloc>("glibc", s, n),
+		slab_subject<glibc_calloc>("glibc-calloc", s, n),
+		slab_subject<loaded_malloc<mimalloc_calls>>("mimalloc", s, n),
+		slab_subject<loaded_malloc<jemalloc_calls>>("jemalloc", s, n),
+		slab_subject<loaded_malloc<tcmalloc_calls>>("tcmalloc", s, n),
+		slab_subject<boost_pool>("boost", s, n),
+		slab_subject<foonathan_pool>("foonathan", s, n),
+		slab_subject<pmr_pool>("pmr", s, n),
+		slab_subject<glib_slice>("gslice", s, n),
 	};
 }
 
