@@ -1,4 +1,4 @@
-// Random programs on arenas against a naive model: every live block by address, with its bytes.
+/* Random programs on arenas against a naive model: every live block by address, with its bytes. */
 #include "allocators.h"
 #include "ledger.h"
 #include "program.h"
@@ -12,13 +12,13 @@ struct block {
 	char *p;
 	size_t size;
 	uint64_t seed;
-	uint64_t birth; // counts allocations; a rewind forgets what is younger than its mark
+	uint64_t birth; /* counts allocations; a rewind forgets what is younger than its mark */
 };
 
 struct mark {
 	tn_checkpoint checkpoint;
 	uint64_t birth;
-	std::vector<std::pair<uint64_t, size_t>> sizes; // of the blocks that lived then, by birth
+	std::vector<std::pair<uint64_t, size_t>> sizes; /* of the blocks live at that time, by birth */
 };
 
 class arena_program {
@@ -102,7 +102,7 @@ private:
 		return d.one_in(8) ? size_t{1} << d.below(15) : small_align();
 	}
 
-	// Creation.
+	/* Creation. */
 
 	void create() {
 		tn_arena_options options = {};
@@ -154,7 +154,7 @@ private:
 		create();
 	}
 
-	// The model.
+	/* The model. */
 
 	void forget_all() {
 		blocks.clear();
@@ -162,7 +162,7 @@ private:
 		marks.clear();
 	}
 
-	// Nothing that lives, and nothing that a realloc left behind, overlaps [p, p + size).
+	/* No live block, and no block that a realloc left behind, overlaps [p, p + size). */
 	void expect_free(const char *p, size_t size) {
 		for (const block &b : blocks)
 			ASSERT_TRUE(p + std::max<size_t>(size, 1) <= b.p || b.p + std::max<size_t>(b.size, 1) <= p);
@@ -189,7 +189,7 @@ private:
 		limit_blocks();
 	}
 
-	// Keeps the naive walks short.
+	/* Keeps the naive walks short. */
 	void limit_blocks() {
 		if (blocks.size() > BLOCKS_MAX)
 			do_reset();
@@ -226,7 +226,7 @@ private:
 		}
 	}
 
-	// A call failed: that it may, and that it changed nothing.
+	/* A call failed: it was allowed to, and it changed nothing. */
 	void expect_failure(const std::string &before, int code) {
 		ASSERT_EQ(errno, code);
 		std::string now = to_text(stats_of(a));
@@ -254,7 +254,7 @@ private:
 			r.hit("commit more");
 	}
 
-	// Operations.
+	/* Operations. */
 
 	void do_alloc(size_t size, size_t align) {
 		growth g = before_growth();
@@ -280,7 +280,7 @@ private:
 		add(p, count * sizeof *p, alignof(uint64_t));
 	}
 
-	// Mostly the last block, so that growth in place happens.
+	/* Mostly the last block, so that growth in place happens. */
 	block *pick() {
 		if (blocks.empty())
 			return nullptr;
@@ -427,7 +427,7 @@ private:
 		size_t held = books.held_bytes();
 		tn_arena_rewind(a, m.checkpoint);
 		r.hit(books.held_bytes() < held ? "rewind gave back" : "rewind");
-		// A checkpoint may be used again; those behind it are stale.
+		/* A checkpoint may be used again; those behind it are stale. */
 		marks.resize(depth + (d.one_in(2) ? 1 : 0));
 		auto younger = [&m](const block &b) { return b.birth >= m.birth; };
 		blocks.erase(std::remove_if(blocks.begin(), blocks.end(), younger), blocks.end());
@@ -440,7 +440,7 @@ private:
 		}
 	}
 
-	// A block that grew after the mark has the bytes that it had then.
+	/* A block that grew after the mark still has the bytes of that time. */
 	void cut_to_mark(block &b, const mark &m) {
 		for (auto &size : m.sizes)
 			if (size.first == b.birth && size.second < b.size) {
@@ -462,7 +462,7 @@ private:
 		fill_again();
 	}
 
-	// What was kept is used before anything is taken.
+	/* Kept chunks are used before a new one is taken. */
 	void fill_again() {
 		tn_stats stats = stats_of(a);
 		if (kind == 3 || stats.chunk_count < 3 || d.one_in(2))
@@ -543,8 +543,8 @@ private:
 	uint64_t resets = 0;
 	uint64_t births = 0;
 	size_t failures = 0;
-	std::vector<block> blocks; // in order of birth
-	std::vector<block> dead;   // left behind by realloc
+	std::vector<block> blocks; /* in order of birth */
+	std::vector<block> dead;   /* left behind by realloc */
 	std::vector<mark> marks;
 };
 
@@ -563,11 +563,11 @@ TEST(model_arena, random_programs) {
 	for (const char *op : {"chunks", "buffer", "fixed", "reserve", "recreate", "rewind gave back",
 			 "rewind cut a grown block", "reset gave back", "trim", "trim of nothing", "commit more"})
 		r.expect(op, seldom);
-	// Debug gives every chunk away at reset, and so has nothing to keep.
+	/* Debug gives every chunk away at reset, and so has nothing to keep. */
 	if (!debug_mode) {
 		r.expect("reset kept all", seldom);
 		r.expect("retained chunk reuse", seldom);
 	}
 }
 
-} // namespace
+} /* namespace */

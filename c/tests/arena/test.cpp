@@ -1,4 +1,4 @@
-// arena.h, contract by contract: options, chunks, reset, trim, figures. Blocks: test_blocks.cpp.
+/* arena.h, contract by contract: options, chunks, reset, trim, figures. Blocks: test_blocks.cpp. */
 #include "process.h"
 #include "use.h"
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// Creation and options.
+/* ---- creation and options ---- */
 
 TEST(arena, starts_empty) {
 	arena_owner a = make_arena();
@@ -18,7 +18,7 @@ TEST(arena, starts_empty) {
 	EXPECT_EQ(stats.partial_count, 0u);
 	EXPECT_EQ(stats.resets, 0u);
 	EXPECT_EQ(stats.chunk_count, 1u);
-	// In debug the arena lies apart from its chunks, which do not survive a reset there.
+	/* Debug keeps the arena apart from its chunks, which do not survive a reset. */
 	EXPECT_EQ(stats.committed_bytes, debug_mode ? page : default_chunk);
 	EXPECT_GE(stats.reserved_bytes, stats.committed_bytes);
 	EXPECT_GE(stats.cached_bytes + page, stats.committed_bytes);
@@ -149,7 +149,7 @@ TEST(arena, limit_is_exact_and_the_last_chunk_is_clipped) {
 		EXPECT_LE(books.peak_bytes(), limit);
 		EXPECT_GT(books.peak_bytes(), limit - page);
 		EXPECT_EQ(stats_of(a.get()).committed_bytes, books.held_bytes());
-		// Debug spends memory on each block.
+		/* Debug spends memory on each block. */
 		if (!debug_mode) {
 			EXPECT_GT(total, limit - 2 * page);
 		}
@@ -205,7 +205,7 @@ TEST(arena, limit_none_is_no_limit) {
 	EXPECT_NE(tn_arena_alloc(a.get(), 10 * mib, 0), nullptr);
 }
 
-// One request of `total` bytes in small blocks, then reset; chunks held afterwards.
+/* One request of `total` bytes in small blocks, then reset; chunks held afterwards. */
 size_t chunks_after_cycle(tn_arena *a, size_t total) {
 	allocate_total(a, total, 1000);
 	tn_arena_reset(a);
@@ -235,7 +235,7 @@ TEST(arena, retain_bytes_bounds_what_is_kept) {
 			kept += size;
 		}
 		tn_arena_reset(a.get());
-		// Debug gives all chunks to the quarantine.
+		/* Debug gives all chunks to the quarantine. */
 		EXPECT_EQ(books.held_bytes(), debug_mode ? 0 : kept) << retain;
 	}
 }
@@ -264,7 +264,7 @@ TEST(arena, default_retention_decays_to_what_recent_use_needs) {
 	EXPECT_LE(books.held_bytes(), 512 * kib);
 }
 
-// The caller's buffer.
+/* The caller's buffer. */
 
 TEST(arena, buffer_is_used_first_and_never_given_back) {
 	ledger books;
@@ -309,7 +309,8 @@ TEST(arena, create_with_a_fixed_buffer_takes_only_its_own_storage) {
 	EXPECT_LE(books.peak_bytes(), page);
 }
 
-// What a fixed arena over `bytes` at `offset` hands out; canaries round it are checked.
+/* Total bytes that a fixed arena over `bytes` at `offset` hands out; the canaries around it are
+ * checked. */
 size_t blocks_in_buffer(std::vector<char> &room, size_t offset, size_t bytes, size_t block) {
 	char *buffer = room.data() + offset;
 	buffer[-1] = 0x3c;
@@ -381,7 +382,7 @@ TEST(arena, growing_arenas_accept_every_buffer_size) {
 	}
 }
 
-// Fixed and reserved.
+/* ---- fixed and reserved ---- */
 
 TEST(arena, fixed_is_exhausted_and_usable_after_reset) {
 	ledger books;
@@ -495,7 +496,7 @@ TEST(arena, reserve_obeys_limit_bytes) {
 	}
 }
 
-// Options that cannot be.
+/* ---- invalid options ---- */
 
 void expect_invalid(const tn_arena_options &options, const char *why) {
 	errno = 0;
@@ -557,7 +558,7 @@ TEST(arena, absurd_option_sizes_are_refused) {
 	}
 }
 
-// Large blocks.
+/* ---- large blocks ---- */
 
 TEST(arena, large_block_does_not_stay) {
 	arena_owner a = make_arena();
@@ -598,12 +599,12 @@ TEST(arena, large_means_more_than_a_quarter_of_the_next_chunk) {
 	ledger books;
 	placed_arena a(with_source(books));
 	ASSERT_NE(tn_arena_alloc(a.get(), 16, 16), nullptr);
-	// The next chunk would have 128 KiB.
+	/* The next chunk would have 128 KiB. */
 	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
 	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
 	ASSERT_NE(tn_arena_alloc(a.get(), 31 * kib, 16), nullptr);
 	EXPECT_EQ(books.sizes(), (std::vector<size_t>{64 * kib, 128 * kib}));
-	// The one after that 256 KiB.
+	/* The one after that 256 KiB. */
 	ASSERT_NE(tn_arena_alloc(a.get(), 110 * kib, 16), nullptr);
 	ASSERT_EQ(books.sizes().size(), 3u);
 	EXPECT_LT(books.sizes().back(), 128 * kib);
@@ -625,7 +626,7 @@ TEST(arena, a_thousand_large_blocks_go_back) {
 	EXPECT_LE(books.held_bytes(), 4 * mib);
 }
 
-// Reset.
+/* ---- reset ---- */
 
 TEST(arena, reset_goes_back_to_the_first_address) {
 	for (size_t total : {kib, 60 * kib, 3 * mib}) {
@@ -675,7 +676,7 @@ TEST(arena, reset_wipes_where_the_mode_says_so) {
 	}
 }
 
-// Trim, owns, sources.
+/* ---- trim, owns, sources ---- */
 
 TEST(arena, trim_gives_back_chunks_without_live_blocks) {
 	ledger books;
@@ -804,4 +805,4 @@ TEST(arena, failure_of_the_source_changes_nothing) {
 	EXPECT_NE(tn_arena_alloc(a.get(), 10 * mib, 16), nullptr);
 }
 
-} // namespace
+} /* namespace */

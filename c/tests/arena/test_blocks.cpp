@@ -1,4 +1,4 @@
-// arena.h, contract by contract: blocks, resize and realloc, copy and printf, marks.
+/* arena.h, contract by contract: blocks, resize and realloc, copy and printf, marks. */
 #include "use.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Blocks.
+/* ---- blocks ---- */
 
 TEST(arena, size_zero_is_unique_and_valid) {
 	arena_owner a = make_arena();
@@ -112,7 +112,7 @@ TEST(arena, new_of_an_overaligned_type) {
 	EXPECT_TRUE(aligned_to(TN_NEW_ARRAY(a.get(), wide, 3), 256));
 }
 
-// Resize and realloc.
+/* ---- resize and realloc ---- */
 
 TEST(arena, resize_of_the_last_block_is_exact) {
 	for (size_t align : {1u, 8u, 16u, 64u})
@@ -281,7 +281,7 @@ TEST(arena, realloc_between_small_and_large) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-// Copy and printf.
+/* ---- copy and printf ---- */
 
 TEST(arena, copy) {
 	arena_owner a = make_arena();
@@ -367,7 +367,7 @@ TEST(arena, printf_leaves_no_text_behind) {
 	bool stale = false;
 	while (char *p = static_cast<char *>(tn_arena_alloc(a.get(), 64, 16)))
 		stale = stale || std::memchr(p, 'w', 64) != nullptr;
-	// Release leaves contents as they are, and may leave these.
+	/* Release leaves contents as they are. */
 	EXPECT_TRUE(!stale || release_mode) << "text of an earlier cycle";
 }
 
@@ -380,7 +380,7 @@ TEST(arena, printf_over_the_limit) {
 	EXPECT_EQ(to_text(stats_of(a.get())), before);
 }
 
-// Mark and rewind.
+/* ---- mark and rewind ---- */
 
 TEST(arena, rewind_goes_back_to_the_mark) {
 	arena_owner a = make_arena();
@@ -457,7 +457,7 @@ TEST(arena, rewind_keeps_chunks_warm) {
 		tn_arena_rewind(a.get(), mark);
 		allocate_total(a.get(), 3 * mib, 1000);
 	}
-	// Debug sets forgotten memory aside for a while.
+	/* Debug sets forgotten memory aside for a while. */
 	if (!debug_mode) {
 		EXPECT_EQ(books.calls(), calls);
 	}
@@ -569,7 +569,7 @@ TEST(arena, stale_and_foreign_checkpoints) {
 	EXPECT_DEATH(rewind_with_a_mark_of_another(), "arena");
 }
 
-// What a review found.
+/* ---- regressions ---- */
 
 TEST(arena, a_trim_leaves_the_chunk_of_a_checkpoint) {
 	tn_arena a;
@@ -596,7 +596,7 @@ TEST(arena, retaining_nearly_everything_of_a_range) {
 	tn_arena_destroy(a);
 }
 
-// A chunk that ends where the caller's buffer begins.
+/* A chunk that ends where the caller's buffer begins. */
 alignas(4096) char neighbours[8192 + 4096];
 
 void *first_neighbour(void *, size_t size, size_t) {
@@ -638,4 +638,4 @@ TEST(arena, an_alignment_too_large_is_refused_where_the_cursor_has_it) {
 	tn_arena_deinit(&a);
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,4 @@
-// What the tests of the arena share.
+/* Helpers of the arena's tests. */
 #ifndef TENURE_TESTS_ARENA_USE_H
 #define TENURE_TESTS_ARENA_USE_H
 
@@ -14,7 +14,7 @@ inline tn_arena_options with_source(const ledger &books) {
 	return options;
 }
 
-// Blocks of `size` until `total` bytes were asked for, each written to.
+/* Allocates blocks of `size` until `total` bytes are reached, and writes to each. */
 inline void allocate_total(tn_arena *a, size_t total, size_t size) {
 	for (size_t done = 0; done < total; done += size) {
 		void *p = tn_arena_alloc(a, size, 16);
@@ -23,7 +23,7 @@ inline void allocate_total(tn_arena *a, size_t total, size_t size) {
 	}
 }
 
-// Bytes in blocks of 64 until the arena says no.
+/* Allocates blocks of 64 bytes until the arena refuses; returns the total. */
 inline size_t exhaust(tn_arena *a) {
 	size_t total = 0;
 	while (char *p = static_cast<char *>(tn_arena_alloc(a, 64, 16))) {

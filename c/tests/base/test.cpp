@@ -1,4 +1,4 @@
-// base.h: versions, the panic hook, what a library of one mode is called.
+/* base.h: versions, the panic hook, the names of the libraries. */
 #include "allocators.h"
 #include "process.h"
 
@@ -11,7 +11,7 @@ void first_hook(const char *) {
 void second_hook(const char *) {
 }
 
-// Exits 7 when the line is whole and names what it must.
+/* Exits 7 when the line is complete and names what it must. */
 void judge(const char *message) {
 	std::string text = message;
 	bool one_line = text.find('\n') == std::string::npos || text.find('\n') == text.size() - 1;
@@ -25,7 +25,7 @@ void note(const char *message) {
 int local_variable_freed_into(tn_slab *s) {
 	alignas(64) char foreign[64] = {};
 	tn_slab_free(s, foreign);
-	// Release sees a foreign pointer when its magazine is verified.
+	/* Release sees a foreign pointer when its magazine is verified. */
 	tn_slab_verify(s);
 	return 0;
 }
@@ -91,4 +91,4 @@ TEST(base, constants) {
 	EXPECT_EQ(sizeof(tn_stats().name), static_cast<size_t>(TN_NAME_BYTES) + 1);
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,5 @@
-// Sizes, counts and alignments that cannot be: refused for the right reason, or a block that is there.
+/* Invalid sizes, counts and alignments: each is refused for the right reason, or the block is really
+ * there. */
 #include "../heap/use.h"
 #include "crowd.h"
 
@@ -28,7 +29,7 @@ std::vector<size_t> interesting_sizes() {
 	return sizes;
 }
 
-// The largest and the boundaries, which meet every alignment at every fill.
+/* The largest sizes and the boundaries; each is tried with every alignment at every fill. */
 std::vector<size_t> edges() {
 	return {0, 1, 8, 9, 15, 16, 17, chunk - 64, chunk - 1, chunk, chunk + 1, PTRDIFF_MAX - size_t{4097},
 		PTRDIFF_MAX - size_t{1}, PTRDIFF_MAX, size_t{PTRDIFF_MAX} + 1, SIZE_MAX - 4097, SIZE_MAX - 4096,
@@ -48,12 +49,12 @@ bool good_alignment(size_t align) {
 	return (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
 }
 
-// The distance of the alignments that one of many sizes meets; the next size meets the next ones.
+/* Each of the many other sizes is tried with every n-th alignment; the next size starts one further. */
 size_t align_step_of_many() {
 	return stress_seconds() > 0 || sanitized ? 1 : 5;
 }
 
-// An arena with books, and what each call on it must leave behind.
+/* An arena with books, and the checks that follow each call on it. */
 class witness {
 public:
 	explicit witness(bool fixed) : a(options(fixed)) {
@@ -62,7 +63,7 @@ public:
 		start = tn_arena_mark(a.get());
 	}
 
-	// Moves the cursor by `bytes` past where it was, in steps of 8.
+	/* Moves the cursor by `bytes` past where it was, in steps of 8. */
 	void fill_to(size_t bytes) {
 		tn_arena_rewind(a.get(), start);
 		start = tn_arena_mark(a.get());
@@ -73,7 +74,7 @@ public:
 		before = stats_of(a.get());
 	}
 
-	// `p` is what a call with these arguments returned.
+	/* `p` is the answer to a call with these arguments. */
 	void judge(char *p, size_t size, size_t align) {
 		if (p == nullptr) {
 			ASSERT_EQ(errno, good_alignment(align) ? ENOMEM : EINVAL) << size << " at " << align;
@@ -176,7 +177,7 @@ TEST(bad_input, arena_realloc) {
 		for (size_t size : interesting_sizes())
 			for (size_t k = turn % align_step; k < aligns.size(); k += align_step) {
 				size_t align = aligns[k];
-				// In place the block may keep its address under any alignment that it has.
+				/* A block that stays in place keeps its address if that has the alignment. */
 				w.fill_to(turn++ % 64);
 				char *p = static_cast<char *>(tn_arena_alloc(w.a.get(), 24, 8));
 				if (!last)
@@ -253,7 +254,7 @@ TEST(bad_input, arrays_whose_size_wraps) {
 	witness w(false);
 	for (unsigned k = 1; k < 40; k++)
 		for (size_t off = 0; off < 3; off++) {
-			// count * 24 is a little more than 2^64.
+			/* count * 24 is a little more than 2^64. */
 			size_t count = SIZE_MAX / 24 + 1 + off + (size_t{1} << k);
 			EXPECT_REFUSED(TN_NEW_ARRAY(w.a.get(), odd, count), ENOMEM);
 		}
@@ -279,7 +280,7 @@ TEST(bad_input, slab_create) {
 			}
 			ASSERT_TRUE(valid) << size << " at " << align;
 			ASSERT_GE(tn_slab_slot_size(s.get()), size);
-			// A chunk of this alignment is no smaller, and so is refused.
+			/* A chunk of this alignment has at least this size, and so is refused. */
 			errno = 0;
 			char *p = static_cast<char *>(tn_slab_alloc(s.get()));
 			if (p == nullptr) {
@@ -314,7 +315,7 @@ TEST(bad_input, heap_alloc_and_realloc) {
 	owned_heap h = new_heap(options);
 	char *kept = take(h.get(), 100);
 	fill(kept, 100, 1);
-	// Debug looks at all there is whenever memory is short.
+	/* Debug checks every block whenever memory is short. */
 	const size_t step = debug_mode ? 32 : 4;
 	for (size_t i = 0; i < sizes.size(); i++)
 		for (size_t k = i % step; k < aligns.size(); k += step) {
@@ -336,7 +337,7 @@ TEST(bad_input, heap_alloc_and_realloc) {
 	EXPECT_TRUE(filled(kept, 100, 1) && tn_heap_verify(h.get()));
 }
 
-// Debug forgets nothing, so that making a thousand allocators takes long.
+/* Debug keeps a record of every allocator, so a thousand of them take long. */
 std::vector<size_t> some_sizes() {
 	std::vector<size_t> some;
 	for (size_t size : interesting_sizes())
@@ -395,7 +396,7 @@ TEST(bad_input, shared_slab_batch_counts) {
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
 }
 
-// What each option may be; every other value is refused or works.
+/* Valid values of each option; every other value is refused or works. */
 TEST(bad_input, shared_slab_options) {
 	for (size_t value : some_sizes())
 		for (int which = 0; which < 4; which++) {
@@ -481,7 +482,7 @@ TEST(bad_input, options) {
 	}
 }
 
-// The bump of tn_arena_alloc at any width. `accepted` is whether the fast path serves it.
+/* The bump of tn_arena_alloc at any width. `accepted` says whether the fast path serves the call. */
 template <typename word> word bump(word cursor, word end, word size, word align, bool &accepted) {
 	align = align == 0 ? word{16} : align;
 	word needed = size < 9 ? word{9} : size;
@@ -524,7 +525,7 @@ TEST(bad_input, the_bump_at_eight_bits_exhaustively) {
 	EXPECT_GT(v.accepts, 10000u);
 }
 
-// The copy above is the formula that the header has.
+/* The copy above is the formula that the header has. */
 TEST(bad_input, the_bump_at_full_width_is_the_same) {
 	if (debug_mode)
 		GTEST_SKIP() << "debug never bumps";
@@ -552,4 +553,4 @@ TEST(bad_input, the_bump_at_full_width_is_the_same) {
 	EXPECT_GT(accepts, 10000u);
 }
 
-} // namespace
+} /* namespace */

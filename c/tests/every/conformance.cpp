@@ -1,5 +1,5 @@
-// The rules of spec/behaviour.md. A test is named after the rule that it shows: B<number>_<words>.
-// Those of threads and pools are in conformance_shared.cpp.
+/* The rules of spec/behaviour.md. A test is named after the rule that it shows: B<number>_<words>.
+ * Rules of threads and pools are in conformance_shared.cpp. */
 #include "../shared/use.h"
 
 #include <fstream>
@@ -501,7 +501,7 @@ TEST(conformance, B28_older_ones_that_were_freed_in_disorder) {
 	EXPECT_GE(last_in_first_out, magazine);
 	if (release_mode) {
 		EXPECT_LE(last_in_first_out, 2 * magazine);
-		/* Chunk after chunk, each of them from below. */
+		/* Slots come chunk after chunk, in ascending order within each. */
 		size_t descents = 0;
 		for (size_t i = 2 * magazine + 1; i < count; i++)
 			if (uintptr_t(again[i]) < uintptr_t(again[i - 1])) {
@@ -617,7 +617,7 @@ TEST(conformance, B32_writing_to_free_slots) {
 	slab_owner s = make_slab(100);
 	std::vector<void *> slots = take(s.get(), 1000);
 	tn_slab_free_batch(s.get(), slots.data(), slots.size());
-	// Debug makes them inaccessible, and says so in its own tests.
+	/* Debug makes them inaccessible; its own tests check that. */
 	for (void *p : slots)
 		if (!debug_mode)
 			std::memset(p, 0xff, 100);
@@ -745,4 +745,4 @@ TEST(conformance, every_rule_is_cited_and_every_citation_is_a_rule) {
 	EXPECT_EQ(document, rules_of_the_tests());
 }
 
-} // namespace
+} /* namespace */

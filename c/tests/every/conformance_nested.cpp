@@ -1,4 +1,4 @@
-// The rules of spec/behaviour.md on heaps, scopes and watching.
+/* The rules of spec/behaviour.md on heaps, scopes and watching. */
 #include "crowd.h"
 #include "ledger.h"
 
@@ -21,7 +21,7 @@ struct scope_destroyer {
 };
 using scope_owner = std::unique_ptr<tn_scope, scope_destroyer>;
 
-// What it forgets at its end is meant.
+/* Live blocks at the end are intended. */
 heap_owner make_heap(tn_heap_options options = {}) {
 	options.expendable = true;
 	return heap_owner(tn_heap_create(&options));
@@ -51,7 +51,7 @@ tn_stats subtree_stats(const tn_scope *s) {
 
 constexpr size_t sizes[] = {0, 1, 16, 17, 100, 255, 1000, 4000, 9000, 33000, 70000, 300000};
 
-// ---- heap ----
+/* ---- heap ---- */
 
 TEST(conformance, B51_usable_size) {
 	heap_owner h = make_heap();
@@ -133,7 +133,7 @@ TEST(conformance, B55_large_blocks_go_back) {
 	void *p = tn_heap_alloc(h.get(), mib, 0), *q = tn_heap_alloc(h.get(), mib, 0);
 	EXPECT_GE(books.held_bytes(), before + 2 * mib);
 	tn_heap_free(h.get(), p);
-	// Debug lets it rest.
+	/* Debug keeps it in quarantine. */
 	EXPECT_TRUE(debug_mode || books.held_bytes() < before + 2 * mib);
 	fill(q, mib, 1);
 	tn_heap_reset(h.get());
@@ -164,9 +164,9 @@ TEST(conformance, B56_each_of_a_heap) {
 	EXPECT_EQ(seen, expected);
 }
 
-// ---- scopes ----
+/* ---- scopes ---- */
 
-// Who ended, in the order of their ends; for one thread.
+/* Names in the order of their ends; for one thread. */
 std::vector<int> ended;
 
 void note_end(void *number) {
@@ -271,7 +271,7 @@ TEST(conformance, B60_reset_of_a_scope) {
 	EXPECT_EQ(own_stats(s).resets, 3u);
 }
 
-// Tries to add to a scope that is ending.
+/* Tries to add to a scope that is ending. */
 void add_to(void *arg) {
 	tn_scope *s = static_cast<tn_scope *>(arg);
 	scope_owner root = make_root();
@@ -354,7 +354,7 @@ TEST(conformance, B63_owned_allocators) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-// Bytes that can be had from a scope in blocks of so many.
+/* Total bytes that a scope yields in blocks of `bytes`. */
 size_t had_from(tn_scope *s, size_t bytes) {
 	size_t sum = 0;
 	while (sum < 100 * mib && tn_scope_alloc(s, bytes, 0) != nullptr)
@@ -510,9 +510,9 @@ TEST(conformance, B69_shared_roots) {
 	EXPECT_EQ(errno, EINVAL);
 }
 
-// ---- watching ----
+/* ---- watching ---- */
 
-// The names of what is listed at or below a root.
+/* Names of all that is listed at or below a root. */
 struct names_below {
 	const char *root;
 	std::set<uint64_t> ids;

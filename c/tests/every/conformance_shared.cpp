@@ -1,4 +1,4 @@
-// The rules of spec/behaviour.md on threads and pools.
+/* The rules of spec/behaviour.md on threads and pools. */
 #include "../pool/use.h"
 #include "../shared/use.h"
 #include "process.h"
@@ -53,14 +53,14 @@ TEST(conformance, B38_what_a_thread_leaves) {
 		in_thread(use);
 		EXPECT_TRUE(debug_mode || stats_of(s.get()).chunk_count == chunks);
 		EXPECT_EQ(w.inits, 100u);
-		// And so it can all go back.
+		/* All of it can go back. */
 		tn_shared_slab_trim(s.get());
 		EXPECT_EQ(books.held_bytes(), stats_of(s.get()).committed_bytes);
 		EXPECT_EQ(stats_of(s.get()).chunk_count, 0u);
 	}
 }
 
-// A destructor that runs again and again, in the last rounds after those of the allocators.
+/* A destructor that runs in every round; in the last rounds it runs after those of the allocators. */
 struct late_user {
 	tn_shared_slab *s;
 	tn_pool *p;
@@ -114,7 +114,7 @@ TEST(conformance, B40_destroy_with_live_caches) {
 		put_all(p.get(), get_widgets(p.get(), 100));
 		ready.set_value();
 		over.get_future().wait();
-		// Its own places are still good for others.
+		/* The thread's own entries still serve another slab. */
 		shared_slab_owner next = make_shared_slab(100);
 		give(next.get(), take(next.get(), 100));
 		EXPECT_TRUE(tn_shared_slab_verify(next.get()));
@@ -314,4 +314,4 @@ TEST(conformance, B50_trim_of_a_pool) {
 		EXPECT_EQ(static_cast<widget *>(object)->magic, widget::sound);
 }
 
-} // namespace
+} /* namespace */

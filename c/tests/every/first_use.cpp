@@ -1,5 +1,5 @@
-// The first use of Tenure in a process, by many threads at once. The parent uses nothing of it, so that
-// every child is a process where nothing has happened yet.
+/* The first use of Tenure in a process, by many threads at once. The parent never uses Tenure, so
+ * every child starts without its state. */
 #include "crowd.h"
 
 #include <chrono>
@@ -12,7 +12,7 @@ void expect_well(const std::function<int()> &work) {
 	EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
 }
 
-// Whether a slab that everybody shares and everybody's own work at first sight.
+/* Whether the shared allocators work at once, and so do new ones of the thread's own. */
 bool use_all(tn_shared_slab *shared, tn_pool *pool, uint64_t stamp) {
 	shared_slab_owner own = make_shared_slab(32);
 	arena_owner arena = make_arena();
@@ -42,7 +42,8 @@ TEST(stress_first_use, sixty_four_threads_at_once) {
 			std::once_flag once;
 			std::atomic<size_t> wrong{0};
 			in_crowd(threads, [&](size_t t) {
-				// Each makes one of its own first; who makes the shared ones is open.
+				/* Each thread first makes allocators of its own; any of them may make the shared
+				 * ones. */
 				wrong += make_shared_slab(64) == nullptr;
 				std::call_once(once, [&] {
 					shared = make_shared_slab(32);
@@ -55,7 +56,7 @@ TEST(stress_first_use, sixty_four_threads_at_once) {
 		});
 }
 
-// Memory that is there without a lock.
+/* Static memory, which needs no lock. */
 tn_source static_pages() {
 	static unsigned char pages[64 * kib] __attribute__((aligned(64 * kib)));
 	tn_source source = {};
@@ -66,7 +67,7 @@ tn_source static_pages() {
 	return source;
 }
 
-// One thread makes the first shared slab of all while another one forks.
+/* One thread makes the first shared slab of all while another one forks. */
 TEST(stress_first_use, a_fork_beside_the_first_create) {
 	if (thread_sanitized)
 		GTEST_SKIP() << "forks with threads, of forks";
@@ -100,7 +101,7 @@ TEST(stress_first_use, a_fork_beside_the_first_create) {
 		});
 }
 
-// Without a key there is no way to learn that a thread ends: nothing is kept for it then.
+/* Without a key the library cannot see the end of a thread, so it keeps nothing for that thread. */
 TEST(stress_first_use, without_thread_keys) {
 	expect_well([] {
 		pthread_key_t key;
@@ -110,7 +111,7 @@ TEST(stress_first_use, without_thread_keys) {
 		pool_owner p = make_pool(32);
 		std::atomic<size_t> wrong{0};
 		auto work = [&](size_t t) { wrong += !use_all(s.get(), p.get(), t << 20); };
-		// The sanitizer's threads have keys of their own.
+		/* The sanitizer's threads have keys of their own. */
 		if (!sanitized)
 			in_crowd(4, work);
 		work(9);
@@ -122,9 +123,9 @@ TEST(stress_first_use, without_thread_keys) {
 	});
 }
 
-// Three threads use both for ever; `end` runs as soon as they do.
+/* Three threads use both for ever; `end` runs once all of them do. */
 void run_until(void (*end)()) {
-	// Never destroyed: their users run until the end.
+	/* Never destroyed: their users run until the end. */
 	static tn_shared_slab *s;
 	static tn_pool *p;
 	static std::atomic<size_t> turns;
@@ -152,14 +153,14 @@ TEST(stress_first_use, the_process_ends_with_threads_running) {
 TEST(stress_first_use, the_first_thread_ends_first) {
 	if (thread_sanitized)
 		GTEST_SKIP() << "threads in the child of a process that has some";
-	// Not the one that runs the tests: its frames would catch what pthread_exit throws.
+	/* Not the thread that runs the tests: its frames would catch what pthread_exit throws. */
 	for (size_t i = 0; i < times(50, 10) && !HasFailure(); i++)
 		in_thread([] {
 			expect_well([] {
 				run_until([] {
 					std::thread([] {
 						std::this_thread::sleep_for(std::chrono::milliseconds(2));
-						// What the first thread leaves on its stack is no leak.
+						/* Memory that only the first thread's stack points to is no leak. */
 						sanitized ? _exit(0) : std::exit(0);
 					}).detach();
 					pthread_exit(nullptr);
@@ -169,4 +170,4 @@ TEST(stress_first_use, the_first_thread_ends_first) {
 		});
 }
 
-} // namespace
+} /* namespace */

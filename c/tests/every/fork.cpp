@@ -1,17 +1,16 @@
-// Forks of a process whose other threads are inside the shared slab and the pool: nothing hangs, the
-// child may use all there is, and the parent never notices.
-//
-// These other threads call no malloc: AddressSanitizer's is not made for forks beside it.
+/* Forks of a process whose other threads are inside the shared slab and the pool: nothing hangs, the
+ * child may use every allocator, and the parent is not affected. The other threads never call
+ * malloc: AddressSanitizer's malloc cannot stand a fork beside it. */
 #include "crowd.h"
 
 namespace {
 
 constexpr size_t size = 64;
 constexpr size_t churners = 3;
-constexpr size_t kept_most = 100; // by each of them
+constexpr size_t kept_most = 100; /* by each of them */
 constexpr uint64_t built_mark = 0xb0117b0117b01170u;
 
-// An object of the pool is whole from the end of its init to the begin of its fini.
+/* An object of the pool is whole from the end of its init to the start of its fini. */
 struct built_object {
 	uint64_t mark;
 	built_object *self;
@@ -44,7 +43,7 @@ void take_apart(void *p, void *) {
 struct both {
 	both() {
 		tn_shared_slab_options slab_options = {};
-		// Debug gives every slot pages of its own where there is no limit; forking these takes long.
+		/* Debug gives every slot pages of its own where there is no limit; forking these takes long. */
 		slab_options.limit_bytes = 64 * mib;
 		slab = make_shared_slab(size, 0, slab_options);
 		tn_pool_options pool_options = {};
@@ -57,7 +56,7 @@ struct both {
 	pool_owner pool;
 };
 
-// A number of objects without malloc.
+/* An array of objects without malloc. */
 struct parcels {
 	enum { ROOM = 300 };
 	parcel at[ROOM];
@@ -122,7 +121,8 @@ void use_slab_in_child(tn_shared_slab *s, tn_local *handle, uint64_t stamp) {
 	tn_shared_slab_flush(s);
 }
 
-// Everything that a child may do with what its parent had. Returns what was wrong.
+/* Everything that a child may do with its parent's allocators. Returns 0, or a number for the check
+ * that failed. */
 int use_in_child(both &b, tn_local *handle, parcels kept) {
 	tn_shared_slab *s = b.slab.get();
 	size_t in_use = tn_shared_slab_in_use(s);
@@ -140,7 +140,7 @@ int use_in_child(both &b, tn_local *handle, parcels kept) {
 	tn_shared_slab_trim(s);
 	use_pool(b.pool.get(), 30);
 	tn_pool_flush(b.pool.get());
-	// ThreadSanitizer allows none in the child of many threads.
+	/* ThreadSanitizer allows no threads in the child of a process with many threads. */
 	if (!thread_sanitized)
 		in_crowd(2, [&](size_t i) {
 			use_slab_in_child(s, tn_shared_slab_local(s), i << 20);
@@ -149,7 +149,7 @@ int use_in_child(both &b, tn_local *handle, parcels kept) {
 	if (!tn_shared_slab_verify(s) || tn_shared_slab_in_use(s) != in_use - count)
 		return 6;
 	tn_pool_trim(b.pool.get());
-	// Debug lists what the churning threads had.
+	/* Debug lists the objects of the churning threads. */
 	if (!debug_mode) {
 		b.slab.reset();
 		b.pool.reset();
@@ -198,7 +198,7 @@ TEST(stress_fork, while_three_churn) {
 	EXPECT_EQ(broken, 0u);
 }
 
-// Threads are born and end at the moment of the fork.
+/* Threads start and end at the moment of the fork. */
 TEST(stress_fork, while_threads_come_and_go) {
 	if (sanitized && !thread_sanitized)
 		GTEST_SKIP() << "threads that are born use malloc";
@@ -234,7 +234,7 @@ size_t alloc_all(tn_shared_slab *s) {
 	return count;
 }
 
-// Threads that rest have slots in their hands: these are the child's, all of them.
+/* Threads at rest hold slots: all of these are the child's after the fork. */
 TEST(stress_fork, what_resting_threads_had_is_the_childs) {
 	constexpr size_t threads = 3;
 	tn_shared_slab_options o = {};
@@ -272,7 +272,7 @@ TEST(stress_fork, what_resting_threads_had_is_the_childs) {
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
 }
 
-// A fork finds a thread in the middle of a callback of a pool: the child leaves that object alone.
+/* The fork meets a thread in the middle of a callback of a pool: the child leaves that object alone. */
 TEST(stress_fork, inside_init_and_fini) {
 	for (bool in_fini : {false, true}) {
 		rendezvous inside(2);
@@ -320,4 +320,4 @@ TEST(stress_fork, inside_init_and_fini) {
 	EXPECT_EQ(broken, 0u);
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,5 @@
-// No memory at the n-th call to the source, n = 1, 2, ... until a run is clean: once, and for ever.
+/* The n-th call to the source fails, for n = 1, 2, ... until a run is clean; then it and all calls
+ * after it. */
 #include "../heap/use.h"
 #include "crowd.h"
 
@@ -8,7 +9,7 @@
 
 namespace {
 
-// A script runs to its end whatever fails. Each call is tried again once when it failed.
+/* A script runs to its end whatever fails. A call that failed is tried once more. */
 class script {
 public:
 	explicit script(const tn_source *source) : source(source) {
@@ -117,7 +118,7 @@ public:
 		blocks.clear();
 	}
 
-	// A root and a child with all that a scope can have.
+	/* A root and a child with everything that a scope can own. */
 	void run_scope() {
 		tn_scope_options options = {};
 		options.source = source;
@@ -136,7 +137,7 @@ public:
 		EXPECT_EQ(deferred, 0u);
 	}
 
-	// A pool takes its memory from the page layer; what fails here is init.
+	/* A pool takes its memory from the page layer; what fails here is init. */
 	void run_pool(size_t size, size_t many) {
 		tn_pool_options options = {};
 		options.init = build_or_fail;
@@ -174,7 +175,7 @@ private:
 		size_t size;
 	};
 
-	// Whether `call` succeeded, at the second attempt at the latest.
+	/* Whether `call` succeeded, at the second attempt at the latest. */
 	template <typename F> bool attempt(F call) {
 		for (int turn = 0; turn < 2; turn++) {
 			errno = 0;
@@ -226,7 +227,7 @@ private:
 			block(a, 1500, [&] { return tn_arena_alloc(a, 1500, 64); });
 	}
 
-	// Realloc up through several chunks, then down.
+	/* Realloc up through several chunks, then down. */
 	void grow_last(tn_arena *a) {
 		block(a, 64, [&] { return tn_arena_alloc(a, 64, 16); });
 		if (blocks.empty())
@@ -362,7 +363,7 @@ private:
 				one_slot(s, size);
 			free_every_other(s);
 		};
-		// Where address space is what fails, there may be none for a thread.
+		/* Where address space runs out, a thread may get none either. */
 		source != nullptr ? std::thread(use).join() : use();
 		check(s, size);
 		tn_shared_slab_trim(s);
@@ -432,13 +433,13 @@ private:
 			check(p, size);
 	}
 
-	// A new block, or `old` of another size.
+	/* A new block, or `old` of another size. */
 	void one_block(tn_heap *h, piece *old, size_t size) {
 		void *p = nullptr;
 		bool had = attempt([&] {
 			std::string before = to_text(figures_of(h));
 			p = tn_heap_realloc(h, old == nullptr ? nullptr : old->p, size);
-			// Debug gives up its quarantine before a call fails.
+			/* Debug gives up its quarantine before a call fails. */
 			EXPECT_TRUE(p != nullptr || debug_mode || to_text(figures_of(h)) == before);
 			return p != nullptr;
 		});
@@ -471,8 +472,8 @@ private:
 	char text[4096] = {};
 };
 
-// Fails call n and the `count` - 1 after it, for n = 1, 2, ... until none fails. What is only good to
-// have, as a magazine or a slot that does not come out of the quarantine, may fail unseen.
+/* Fails call n and the `count` - 1 after it, for n = 1, 2, ... until none fails. An optional
+ * acquisition, as for a magazine or to spare the quarantine, may fail unseen. */
 template <typename F> void fail_each_call(size_t count, F run, bool always_told = true) {
 	for (size_t n = 1;; n++) {
 		SCOPED_TRACE(
@@ -517,13 +518,13 @@ TEST(oom, slab_of_large_slots) {
 		fail_each_call(count, [](script &s) { s.run_slab(3000, 12); });
 }
 
-// A class whose usual chunk is refused makes do with another, so that a failure may pass unseen.
+/* A class whose usual chunk is refused takes another one, so a failure may pass unseen. */
 TEST(oom, heap) {
 	for (size_t count : counts)
 		fail_each_call(count, [&](script &s) { s.run_heap(count == 2); }, false);
 }
 
-// The page layer itself, with so much address space left.
+/* The page layer itself, with `left` bytes of address space. */
 int run_with_address_space(size_t left) {
 	rlimit most = {};
 	most.rlim_cur = most.rlim_max = address_space_bytes() + left;
@@ -551,7 +552,7 @@ TEST(oom, page_layer_under_a_limit_of_address_space) {
 		GTEST_SKIP() << "the sanitizer's own memory fails first";
 	bool refused = false, served = false;
 	const size_t step = stress_seconds() > 0 ? 4 * page : 20 * page;
-	// Room for a large malloc, as the assertions need some themselves.
+	/* Room for a large malloc, since the assertions need memory themselves. */
 	for (size_t left = 256 * kib; left <= 512 * mib; left += left < 4 * mib ? step : left / 4) {
 		int status = in_child([left] { return run_with_address_space(left); }, 30);
 		ASSERT_TRUE(exited_with(status, 10) || exited_with(status, 11))
@@ -563,7 +564,7 @@ TEST(oom, page_layer_under_a_limit_of_address_space) {
 	EXPECT_TRUE(served) << "no limit was wide enough";
 }
 
-// After the page layer's test, which wants a process that has not reserved anything yet.
+/* Runs after the page layer's test, which needs a process that has reserved nothing yet. */
 
 TEST(oom, scope) {
 	for (size_t count : counts)
@@ -611,4 +612,4 @@ TEST(oom, limit_reached_and_left_again) {
 	}
 }
 
-} // namespace
+} /* namespace */

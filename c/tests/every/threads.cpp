@@ -1,4 +1,5 @@
-// One thread at a time, many threads at once: hand-over, contention in the page layer, ends of threads.
+/* Single-owner allocators under many threads: hand-over, contention in the page layer, ends of
+ * threads. */
 #include "allocators.h"
 #include "process.h"
 
@@ -72,13 +73,13 @@ TEST(threads, a_slab_is_handed_over) {
 	});
 }
 
-// An allocator's life, with contents that show any block that two of them had.
+/* The life of an allocator; the contents show any block that two allocators handed out. */
 void live_once(uint64_t seed) {
 	arena_owner a = make_arena();
 	slab_owner s = make_slab(16 + seed % 200);
 	ASSERT_TRUE(a != nullptr && s != nullptr);
 	size_t size = seed % 7 == 0 ? 40 * kib : 500;
-	// Without malloc: AddressSanitizer's is not made for forks beside it.
+	/* Without malloc: AddressSanitizer's malloc cannot stand a fork beside it. */
 	void *slots[12];
 	for (uint64_t i = 0; i < 12; i++) {
 		void *p = tn_arena_alloc(a.get(), size, 16);
@@ -156,7 +157,7 @@ TEST(threads, a_thousand_short_threads_leave_nothing_behind) {
 	}
 }
 
-// Destructors of thread-local storage run in rounds; some after the page layer's own.
+/* Destructors of thread-local storage run in rounds; some run after the page layer's own. */
 pthread_key_t late_key;
 std::atomic<int> late_calls{0};
 
@@ -179,7 +180,7 @@ TEST(threads, late_destructors_may_allocate) {
 	pthread_key_delete(late_key);
 }
 
-// Allocates, frees and destroys what the parent made, and then its own.
+/* Allocates from, frees to and destroys the parent's allocators, then its own. */
 int work_in_child(tn_arena *a, tn_slab *s, void *slot) {
 	fill(tn_arena_alloc(a, 10000, 16), 10000, 1);
 	tn_slab_free(s, slot);
@@ -227,4 +228,4 @@ TEST(threads, fork_while_three_churn) {
 	EXPECT_EQ(wrong, 0u);
 }
 
-} // namespace
+} /* namespace */

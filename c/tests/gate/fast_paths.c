@@ -1,5 +1,5 @@
-/* The fast paths, for tools/callgrind_gate.py: `fast_paths NAME` runs one of them. What is counted is
- * the function `measured`; what prepares and clears up between its calls is not. Prints how many
+/* The fast paths, for tools/callgrind_gate.py: `fast_paths NAME` runs one of them. Only the function
+ * `measured` is counted, not the preparation and cleaning up between its calls. Prints how many
  * operations were counted. */
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static void shared_batch(void) {
 	}
 }
 
-/* Through the depot: more than a thread keeps. */
+/* More than a thread keeps, so that slots pass through the depot. */
 static void shared_burst(void) {
 	static void *slots[OPS];
 	for (int round = 0; round < 2; round++) {
@@ -119,7 +119,7 @@ static void heap_pair(void) {
 	}
 }
 
-/* More than a span of each of some sizes, and back in another order. */
+/* More than one span of each of some sizes, freed in another order. */
 static void heap_burst(void) {
 	static void *blocks[OPS];
 	for (int i = 0; i < OPS; i++)

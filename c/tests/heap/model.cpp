@@ -1,4 +1,4 @@
-// Random programs on heaps against a naive model: every live block with its bytes.
+/* Random programs on heaps against a naive model: every live block with its bytes. */
 #include "program.h"
 #include "use.h"
 
@@ -63,7 +63,7 @@ private:
 		}
 	}
 
-	// Creation.
+	/* Creation. */
 
 	void create() {
 		tn_heap_options options = {};
@@ -73,7 +73,7 @@ private:
 		options.limit_bytes = d.one_in(3) ? d.between(200000, 4000000) : 0;
 		options.expendable = true;
 		limit = options.limit_bytes == 0 ? SIZE_MAX : options.limit_bytes;
-		// A program has sizes that it likes.
+		/* A program prefers a few sizes. */
 		largest = size_t{64} << d.below(10);
 		books.heal();
 		h = tn_heap_create(&options);
@@ -96,7 +96,7 @@ private:
 		create();
 	}
 
-	// The model.
+	/* The model. */
 
 	void check(const blocks::value_type &one) {
 		ASSERT_TRUE(filled(one.first, one.second.size, one.second.seed)) << "a live block was changed";
@@ -116,7 +116,7 @@ private:
 		live[p] = {size, seed};
 	}
 
-	// The first block at or behind some address between those of the first and the last.
+	/* The first block at or behind a random address between the first block and the last. */
 	blocks::iterator any() {
 		char *lowest = live.begin()->first;
 		size_t span = static_cast<size_t>(std::prev(live.end())->first - lowest);
@@ -166,7 +166,7 @@ private:
 		return d.one_in(8) ? d.below(4 * largest) : d.below(largest);
 	}
 
-	// Operations.
+	/* Operations. */
 
 	void do_alloc() {
 		size_t size = any_size();
@@ -197,7 +197,7 @@ private:
 		char *p = one->first;
 		size_t size = one->second.size;
 		live.erase(one);
-		// Of a block with a wide alignment the size alone does not say where it is.
+		/* With a wide alignment the size alone does not tell where the block is. */
 		if (d.one_in(2) && !aligned_to(p, 32))
 			tn_heap_free_sized(h, p, size);
 		else
@@ -318,4 +318,4 @@ TEST(model_heap, random_programs) {
 		r.expect("realloc in place", often);
 }
 
-} // namespace
+} /* namespace */

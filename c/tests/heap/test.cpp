@@ -1,4 +1,4 @@
-// heap.h, contract by contract.
+/* heap.h, contract by contract. */
 #include "program.h"
 #include "use.h"
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Creation.
+/* ---- creation ---- */
 
 TEST(heap, starts_empty) {
 	ledger books;
@@ -81,7 +81,7 @@ TEST(heap, an_answer_that_is_not_aligned_is_none) {
 	EXPECT_NE(take(h.get(), 10), nullptr);
 }
 
-// Sizes and alignments.
+/* ---- sizes and alignments ---- */
 
 TEST(heap, every_size_has_room_and_little_more) {
 	owned_heap h = new_heap();
@@ -148,7 +148,7 @@ TEST(heap, bad_alignments_are_refused) {
 TEST(heap, sizes_that_cannot_be_are_refused) {
 	ledger books;
 	for (bool limited : {false, true}) {
-		// No source is asked for more than a limit, and the page layer for more than there can be.
+		/* The source is asked for nothing above the limit; the page layer refuses impossible sizes. */
 		tn_heap_options options = {};
 		options.source = limited ? books.source() : nullptr;
 		options.limit_bytes = limited ? mib : 0;
@@ -168,7 +168,7 @@ TEST(heap, sizes_that_cannot_be_are_refused) {
 	}
 }
 
-// Order.
+/* ---- order ---- */
 
 TEST(heap, a_block_that_was_freed_is_soon_used_again) {
 	owned_heap h = new_heap();
@@ -186,7 +186,7 @@ TEST(heap, neighbours_lie_together) {
 		EXPECT_EQ(blocks[i], blocks[i - 1] + 64);
 }
 
-// Zero.
+/* ---- zero ---- */
 
 TEST(heap, zeroed_on_dirty_memory) {
 	ledger books;
@@ -214,7 +214,7 @@ TEST(heap, zeroed_on_dirty_memory) {
 	}
 }
 
-// Realloc.
+/* ---- realloc ---- */
 
 TEST(heap, realloc_keeps_what_fits) {
 	owned_heap h = new_heap();
@@ -261,7 +261,7 @@ TEST(heap, realloc_that_fails_leaves_the_block) {
 	EXPECT_TRUE(filled(tn_heap_realloc(h.get(), p, 100000), 100, 1));
 }
 
-// Memory.
+/* ---- memory ---- */
 
 TEST(heap, first_use_takes_little) {
 	ledger books;
@@ -306,7 +306,7 @@ TEST(heap, at_the_limit_every_free_block_is_found) {
 	std::vector<char *> blocks;
 	while (char *p = take(h.get(), 100))
 		blocks.push_back(p);
-	// Too few of each chunk to have it looked at before.
+	/* Too few frees in each chunk to have had it checked before. */
 	size_t freed = 0;
 	for (size_t i = 0; i < blocks.size(); i += 20, freed++)
 		tn_heap_free(h.get(), blocks[i]);
@@ -412,8 +412,8 @@ TEST(heap, chunks_without_blocks_go_to_other_sizes_or_back) {
 	}
 }
 
-// Half of the blocks are freed and as many are taken, again and again, in random order: what is held
-// stays close to what is used.
+/* Again and again half of the blocks are freed and as many taken, in random order: held memory stays
+ * close to used memory. */
 TEST(heap, footprint_after_churn) {
 	ledger books;
 	owned_heap h = new_heap(books);
@@ -453,7 +453,7 @@ TEST(heap, writing_to_free_blocks_misleads_nobody) {
 	}
 }
 
-// Looking.
+/* ---- looking ---- */
 
 TEST(heap, owns) {
 	owned_heap h = new_heap(), other = new_heap();
@@ -540,4 +540,4 @@ TEST(heap, many_small_heaps_in_steady_state_take_nothing) {
 	}
 }
 
-} // namespace
+} /* namespace */

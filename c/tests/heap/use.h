@@ -1,4 +1,4 @@
-// What the tests of heaps share.
+/* Helpers of the heap's tests. */
 #ifndef TENURE_TESTS_HEAP_USE_H
 #define TENURE_TESTS_HEAP_USE_H
 
@@ -12,7 +12,7 @@ struct heap_ender {
 };
 using owned_heap = std::unique_ptr<tn_heap, heap_ender>;
 
-// Live blocks at the end are meant.
+/* Live blocks at the end are intended. */
 inline owned_heap new_heap(tn_heap_options options = {}) {
 	options.expendable = true;
 	return owned_heap(tn_heap_create(&options));

@@ -1,4 +1,4 @@
-/* A user who has nothing but templates and inline functions over the headers, none of them used. */
+/* A user with templates and inline functions over the headers only, none of them used. */
 #include <new>
 
 #include <tenure/tenure.h>

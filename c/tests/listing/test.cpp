@@ -1,5 +1,5 @@
-// What a snapshot shows: who is listed, where, with which figures. While other threads go on:
-// scope/test_threads.cpp.
+/* Contents of a snapshot: which allocators are listed, where, with which figures. Snapshots while
+ * other threads go on: scope/test_threads.cpp. */
 #include "../scope/use.h"
 
 #include "process.h"
@@ -15,7 +15,7 @@ tn_arena_options arena_named(const char *name) {
 	return options;
 }
 
-// Ids are unique, and parents come before what is below them, one level up.
+/* Ids are unique, and a parent comes before its children, one level up. */
 void expect_in_order(const std::vector<tn_listed> &all) {
 	std::map<uint64_t, unsigned> depths;
 	for (const tn_listed &listed : all) {
@@ -120,7 +120,7 @@ TEST(listing, ids_stay_and_are_never_used_again) {
 	}
 }
 
-// A tree deeper than what a walk keeps of its way, with branches on every level.
+/* A tree deeper than the path that a walk remembers, with branches on every level. */
 TEST(listing, a_deep_tree_with_branches) {
 	constexpr size_t depth = 1000;
 	scope_owner root = make_scope("root");
@@ -135,7 +135,7 @@ TEST(listing, a_deep_tree_with_branches) {
 	expect_in_order(all);
 }
 
-// Figures.
+/* ---- figures ---- */
 
 void expect_listed_as(const tn_listed *listed, const tn_stats &stats) {
 	ASSERT_NE(listed, nullptr) << stats.name;
@@ -153,7 +153,7 @@ void expect_listed_as(const tn_listed *listed, const tn_stats &stats) {
 	EXPECT_GE(listed->stats.peak_bytes, stats.live_bytes) << stats.name;
 }
 
-// At rest they are what the owner's stats say, after every single call.
+/* At rest they equal the owner's stats after every single call. */
 TEST(listing, figures_of_an_arena_and_a_scope) {
 	tn_arena_options options = arena_named("arena");
 	options.chunk_bytes = 8 * kib;
@@ -277,8 +277,8 @@ TEST(listing, a_thousand_of_all_kinds) {
 	}
 }
 
-// How full the partly used chunks are takes a walk: it is there in the snapshot after the next change
-// of magazines.
+/* Counting the slots of partly used chunks takes a walk: the snapshot shows it after the next change
+ * of magazines. */
 TEST(listing, partly_used_chunks_are_counted_when_asked_for) {
 	tn_slab_options options = {};
 	options.name = "slab";
@@ -332,7 +332,7 @@ TEST(listing, age_is_since_memory_was_taken_or_the_last_reset) {
 	EXPECT_LE(age_of("arena"), 10000u);
 }
 
-// The visitor.
+/* ---- the visitor ---- */
 
 TEST(listing, a_visitor_stops_the_walk) {
 	scope_owner root = make_scope("root");
@@ -414,7 +414,7 @@ TEST(listing, a_visitor_moves_what_it_has_seen) {
 	EXPECT_EQ(snapshot().size(), 5u);
 }
 
-// All of it again, on one level: what is moved to the front of its own parent.
+/* The same on one level: allocators that move to the front of their own parent. */
 TEST(listing, a_visitor_moves_among_siblings) {
 	scope_owner root = make_scope("root");
 	tn_scope *a = create_below(root.get(), "a"), *b = create_below(root.get(), "b");
@@ -436,7 +436,7 @@ TEST(listing, a_visitor_moves_among_siblings) {
 	EXPECT_EQ(snapshot().size(), 6u);
 }
 
-// Trim.
+/* ---- trim ---- */
 
 TEST(listing, trim_all_reaches_owners_where_they_next_change_chunks) {
 	tn_slab_options options = {};
@@ -460,7 +460,7 @@ TEST(listing, trim_all_reaches_owners_where_they_next_change_chunks) {
 	tn_slab_free_batch(slab.get(), slots.data(), 2000);
 	for (int i = 0; i < 40; i++)
 		tn_scope_alloc(scope.get(), 500, 8);
-	// The 2,000 are a tenth of it; in debug they wait in a quarantine with as many again.
+	/* The 2,000 are a tenth of it; in debug they wait in a quarantine with as many again. */
 	EXPECT_LT(stats_of(slab.get()).committed_bytes, of_slab / 4 * 3);
 	EXPECT_TRUE(debug_mode || stats_of(scope.get()).committed_bytes < of_scope / 2);
 	EXPECT_TRUE(tn_slab_verify(slab.get()) && tn_scope_verify(scope.get()));
@@ -478,4 +478,4 @@ TEST(listing, trim_all_gives_back_warm_chunks) {
 	EXPECT_EQ(tn_trim_all(), 0u);
 }
 
-} // namespace
+} /* namespace */

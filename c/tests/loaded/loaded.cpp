@@ -1,6 +1,6 @@
-// Tenure inside libraries that are opened when the program already has threads, used by these, and
-// closed before they end. The program itself has no Tenure; each test has a process of its own, since
-// what a library leaves behind in the loader stays.
+/* Tenure inside libraries that are opened when the program already has threads, used by these
+ * threads, and closed before they end. The program itself has no Tenure. Each test has a process of
+ * its own, since a library leaves traces in the loader. */
 #include <gtest/gtest.h>
 
 #include "../support/process.h"
@@ -39,7 +39,7 @@ struct opened {
 		find(in_use, "module_in_use");
 		find(end, "module_end");
 	}
-	// Whether it came and went without a complaint; `in_between` runs while it is there.
+	/* Whether the library opened and closed without a complaint; `in_between` runs while it is open. */
 	bool live(const std::function<bool()> &in_between) {
 		bool right = handle != nullptr && begin() && use(1) && in_between() && use(2);
 		return right && in_use() == 0 && end() && dlclose(handle) == 0;
@@ -51,8 +51,8 @@ private:
 	}
 };
 
-// Threads that are there before any library is opened and end after all are closed; each round all of
-// them do the same.
+/* Threads that start before any library is opened and end after all are closed; in each round all of
+ * them do the same work. */
 class old_threads {
 public:
 	explicit old_threads(size_t count) : count_(count) {
@@ -64,7 +64,7 @@ public:
 		for (auto &thread : threads_)
 			thread.join();
 	}
-	// Whether it was well in all of them.
+	/* Whether the work succeeded in all of them. */
 	bool run(const std::function<bool()> &job) {
 		std::unique_lock<std::mutex> hold(lock_);
 		job_ = job;
@@ -116,7 +116,8 @@ void expect_well(const std::function<bool()> &work) {
 
 constexpr size_t thread_count = 4;
 
-// ThreadSanitizer allows no threads in the child of a process that has some; this one has none.
+/* ThreadSanitizer allows no threads in the child of a process that has threads; this process has
+ * none. */
 void open_and_close(const char *path, int times) {
 	expect_well([=] {
 		old_threads threads(thread_count);
@@ -124,7 +125,7 @@ void open_and_close(const char *path, int times) {
 		for (int i = 0; i < times; i++) {
 			opened module(path);
 			right &= module.live([&] { return use_with_threads(threads, module); });
-			// Nothing of it is called any more.
+			/* Code of the library is not called any more. */
 			right &= exited_with(in_child([] { return 0; }, 20), 0);
 		}
 		return right;
@@ -144,8 +145,8 @@ TEST(loaded, again_and_again) {
 	open_and_close(TENURE_SHARED_MODULE, 10);
 }
 
-// Two copies of Tenure in one process, each with its own thread-local storage; the first one to come is
-// the first one to go.
+/* Two copies of Tenure in one process, each with its own thread-local storage; the first opened is
+ * the first closed. */
 TEST(loaded, two_libraries_that_contain_tenure) {
 	expect_well([] {
 		old_threads threads(thread_count);
@@ -171,7 +172,7 @@ TEST(loaded, one_that_contains_it_beside_the_shared_one) {
 	});
 }
 
-// Threads are in the midst of it when a fork happens; the child uses it too.
+/* Threads are inside the library when a fork happens; the child uses it too. */
 TEST(loaded, fork_with_a_library_open) {
 	expect_well([] {
 		opened module(TENURE_STATIC_MODULE);
@@ -203,7 +204,7 @@ bool show_and_close(unsigned microseconds) {
 	return module.live([&] { return module.show() && usleep(microseconds) == 0; });
 }
 
-// Its thread must not run on in code that is gone.
+/* Its thread must not go on in code that is unloaded. */
 TEST(loaded, a_live_view_ends_with_its_library) {
 	expect_well([] {
 		bool right = show_and_close(0);
@@ -214,4 +215,4 @@ TEST(loaded, a_live_view_ends_with_its_library) {
 	});
 }
 
-} // namespace
+} /* namespace */

@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
 	          : *(from + 2) == 'a' && *(from + 3) == 't' ? here
 	                                                     : there;
 	tell("p", p);
-	/* Without a size of its own release frees it as any other. */
+	/* Release serves free_sized by free, and names that. */
 	tell_word("op", IS("free_sized") && TN_MODE == TN_MODE_RELEASE ? "free" : argv[1]);
 	if (IS("free"))
 		tn_heap_free(h, p);

@@ -1,4 +1,4 @@
-/* What the misuse programs share. */
+/* Helpers of the misuse programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

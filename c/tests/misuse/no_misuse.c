@@ -1,10 +1,9 @@
-/* What is legal in every mode: no end to an arena, nothing to free, slabs, a pool and scopes that
- * outlive main.
+/* Legal in every mode: an arena that is never ended, nothing freed, and slabs, a pool and scopes
+ * that outlive main.
  *
  * release   EXIT
  * hardened  EXIT
- * debug     EXIT
- */
+ * debug     EXIT */
 #include "misuse.h"
 
 int main(void) {

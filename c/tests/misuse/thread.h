@@ -1,4 +1,4 @@
-/* Work of another thread that has ended when the call returns. */
+/* Runs work in another thread, which has ended when the call returns. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 

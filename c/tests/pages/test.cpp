@@ -1,4 +1,4 @@
-// pages.h, the internal layer under all allocators.
+/* pages.h, the internal layer under all allocators. */
 #include "allocators.h"
 #include "process.h"
 
@@ -176,7 +176,7 @@ TEST(pages, owners_of_chunks_from_elsewhere) {
 	munmap(p, page);
 }
 
-// A request's life: an arena and a slab, made, used and destroyed.
+/* A request's life: an arena and a slab, made, used and destroyed. */
 void one_request() {
 	arena_owner a = make_arena();
 	slab_owner s = make_slab(64);
@@ -187,7 +187,7 @@ void one_request() {
 	tn_arena_reset(a.get());
 }
 
-// Seccomp's strict mode kills whoever makes a system call other than read, write and exit.
+/* Seccomp's strict mode kills a process that makes a system call other than read, write and exit. */
 int requests_without_system_calls() {
 	for (int i = 0; i < 100; i++)
 		one_request();
@@ -210,7 +210,7 @@ TEST(pages, a_steady_state_takes_no_system_call) {
 		EXPECT_TRUE(exited_with(status, 0)) << "status " << status;
 }
 
-// Faults that the kernel serves count as well: the chunks must be warm.
+/* Page faults count as well: the chunks must be warm. */
 TEST(pages, a_steady_state_touches_no_new_memory) {
 	for (int i = 0; i < 100; i++)
 		one_request();
@@ -226,4 +226,4 @@ TEST(pages, a_steady_state_touches_no_new_memory) {
 	}
 }
 
-} // namespace
+} /* namespace */

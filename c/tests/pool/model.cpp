@@ -1,5 +1,5 @@
-// Random programs on pools against a naive model: every object with what it is to remember, who is out
-// and who is idle, and one fini for each init. Now and then another thread comes, and ends.
+/* Random programs on pools against a naive model: every object with its built state, whether it is
+ * out or idle, and one fini for each init. Now and then another thread comes, and ends. */
 #include "program.h"
 #include "use.h"
 
@@ -36,7 +36,7 @@ private:
 	static constexpr uint64_t sound = 0x6f626a6563740001;
 	static constexpr size_t head = offsetof(object, rest);
 
-	// What the pool must not forget.
+	/* State that the pool must preserve. */
 	struct memory {
 		uint64_t name, uses;
 		bool out;
@@ -71,7 +71,7 @@ private:
 		}
 	}
 
-	// Creation.
+	/* Creation. */
 
 	void create() {
 		static const size_t sizes[] = {48, 100, 1000, 4096, 9000};
@@ -83,7 +83,7 @@ private:
 		options.reset = clean;
 		options.fini = take_apart;
 		options.ctx = this;
-		// Whole windows pass in no predictable place.
+		/* Whole windows pass at unpredictable places. */
 		options.decay_ms = d.one_in(2) ? 1 : 0;
 		decays = options.decay_ms == 1;
 		size_t slot = round_up(size, 16);
@@ -159,7 +159,7 @@ private:
 		return static_cast<const object *>(place)->beside;
 	}
 
-	// The model.
+	/* The model. */
 
 	void judge(const void *place) {
 		const object *o = static_cast<const object *>(place);
@@ -197,7 +197,7 @@ private:
 		r.hit(idle() > bound ? "beyond the bound" : "within the bound");
 	}
 
-	// Operations.
+	/* Operations. */
 
 	void do_get() {
 		size_t built = last_name;
@@ -214,7 +214,7 @@ private:
 		if (last_name == built) {
 			r.hit("got an idle one");
 		} else {
-			// No other thread is there to hold some.
+			/* No other thread can hold idle objects. */
 			ASSERT_FALSE(any_idle && !decays && !elsewhere) << "a new one, though others were idle";
 			r.hit("got a new one");
 		}
@@ -229,7 +229,7 @@ private:
 	}
 
 	void do_get_some(size_t count) {
-		// What is looked at again and again should fit the processor's caches.
+		/* Keeps the working set of repeated checks within the processor's caches. */
 		size_t most = std::min<size_t>(2000, mib / size);
 		for (size_t i = 0; i < count && out.size() < most && !::testing::Test::HasFatalFailure(); i++)
 			do_get();
@@ -303,7 +303,7 @@ private:
 			do_get_some(d.below(500));
 			do_put_some(d.below(500));
 			do_get_some(d.below(50));
-			// The program's own thread may hold some beyond the bound all the while.
+			/* The program's own thread may hold some beyond the bound all the time. */
 			if (d.one_in(4))
 				tn_pool_flush(p);
 		}).join();
@@ -347,4 +347,4 @@ TEST(model_pool, random_programs) {
 	r.expect("nothing stays idle", ops / 100000);
 }
 
-} // namespace
+} /* namespace */

@@ -1,5 +1,5 @@
-// The pool under a crowd: threads come and go, objects with buffers of their own are put by other
-// threads than got them, init fails now and then, and the idle ones stay within their bound.
+/* The pool under a crowd: threads come and go, objects with buffers are put by another thread than
+ * the one that got them, init fails now and then, and idle objects stay within their bound. */
 #include "crowd.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ struct setting {
 	bool weighs;
 };
 
-// An object owns a buffer, and knows whether it is in use.
+/* An object owns a buffer and records whether it is in use. */
 struct vessel {
 	uint64_t mark;
 	vessel *self;
 	char *buffer;
-	uint64_t stamp; // of the user; 0: nobody's
+	uint64_t stamp; /* number of the user, 0 for none */
 };
 
 class program {
@@ -65,7 +65,7 @@ public:
 		wrong += !has_stamp(v->buffer, buffer_bytes, stamp);
 		tn_pool_put(pool.get(), v);
 	}
-	// What the contract allows a thread to hold beyond the bound.
+	/* Idle objects that the contract allows a thread to hold beyond the bound. */
 	size_t held_most() const {
 		size_t by_bytes = how.max_idle_bytes == TN_NONE ? 0 : how.max_idle_bytes / sizeof(vessel);
 		size_t bound = std::min(how.max_idle_objects == TN_NONE ? 0 : how.max_idle_objects, by_bytes);
@@ -221,7 +221,7 @@ void program::run_lane(size_t lane, size_t phases, size_t steps) {
 		stays.leave();
 }
 
-// `threads` of them rest and may have idle objects in their hands.
+/* `threads` threads rest and may hold idle objects. */
 void program::check_at_rest(size_t threads) {
 	size_t out = 0;
 	for (auto &own : kept)
@@ -261,7 +261,7 @@ void program::run(size_t phases, size_t steps) {
 	tn_pool_trim(pool.get());
 	EXPECT_EQ(built, 0) << "nothing is out, and trim leaves nothing idle";
 	EXPECT_EQ(stats_of(pool.get()).cached_bytes, 0u);
-	// Some are out when the pool ends; debug lists them.
+	/* Some objects are out when the pool ends; debug lists them. */
 	for (uint64_t i = 0; i < 5 && !debug_mode; i++)
 		get(i + 1);
 	EXPECT_GT(passed, phases * steps / 20) << "hardly anything changed hands";
@@ -300,4 +300,4 @@ TEST(stress_pool, keeps_nothing) {
 	stress({"nothing", TN_NONE, 64 * mib, 0, 30, false});
 }
 
-} // namespace
+} /* namespace */

@@ -1,5 +1,5 @@
-// pool.h, contract by contract, on one thread or one after another. What overlapping threads do is
-// tested elsewhere.
+/* pool.h, contract by contract, on one thread or several in turn. Overlapping threads:
+ * test_threads.cpp, stress.cpp. */
 #include "program.h"
 #include "use.h"
 
@@ -25,7 +25,7 @@ size_t live_count(const pool_owner &p) {
 	return stats_of(p.get()).live_count;
 }
 
-// Creation.
+/* ---- creation ---- */
 
 TEST(pool, starts_empty) {
 	workshop w;
@@ -104,7 +104,7 @@ TEST(pool, defaults) {
 	tn_pool_put(p.get(), object);
 }
 
-// Get and put.
+/* ---- get and put ---- */
 
 TEST(pool, the_object_put_last_is_got_first) {
 	for (size_t count : {1u, 2u, 8u, 9u, 17u, 100u, 129u, 1000u, 5000u}) {
@@ -181,7 +181,7 @@ TEST(pool, objects_without_callbacks) {
 		tn_pool_options options = w.options();
 		options.init = (which & 1) != 0 ? options.init : nullptr;
 		options.reset = (which & 2) != 0 ? options.reset : nullptr;
-		// A fini that finds nothing built would complain.
+		/* A fini that finds nothing built would complain. */
 		options.fini = (which & 1) != 0 ? options.fini : nullptr;
 		if ((which & 1) == 0)
 			options.reset = nullptr;
@@ -196,7 +196,7 @@ TEST(pool, objects_without_callbacks) {
 	}
 }
 
-// A pool whose objects hold an object of another one.
+/* A pool whose objects hold an object of another one. */
 struct nested {
 	static bool build(void *object, void *ctx) {
 		*static_cast<void **>(object) = tn_pool_get(static_cast<tn_pool *>(ctx));
@@ -242,7 +242,7 @@ TEST(pool, many_pools_at_once) {
 		}
 }
 
-// Threads, one after another.
+/* ---- threads, one after another ---- */
 
 TEST(pool, what_one_thread_puts_another_may_get) {
 	for (bool flush : {true, false}) {
@@ -253,7 +253,7 @@ TEST(pool, what_one_thread_puts_another_may_get) {
 			if (flush)
 				tn_pool_flush(p.get());
 		};
-		// A thread that ends flushes by itself.
+		/* A thread that ends flushes by itself. */
 		flush ? put() : in_thread(put);
 		in_thread([&] { put_all(p.get(), get_widgets(p.get(), 300)); });
 		put_all(p.get(), get_widgets(p.get(), 300));
@@ -274,7 +274,7 @@ TEST(pool, got_here_and_put_there) {
 	EXPECT_EQ(w.inits, 200u);
 }
 
-// Bounds.
+/* ---- bounds ---- */
 
 TEST(pool, idle_objects_are_bounded) {
 	for (size_t bound : {1u, 2u, 10u, 16u, 100u, 1000u, 2000u}) {
@@ -291,7 +291,7 @@ TEST(pool, idle_objects_are_bounded) {
 		}
 		tn_pool_flush(p.get());
 		EXPECT_LE(w.alive(), bound) << "in the depot the bound is exact";
-		// Threads that come and go leave no more than that.
+		/* Threads that come and go leave no more idle objects than that. */
 		for (int i = 0; i < 5; i++)
 			in_thread([&] { put_all(p.get(), get_widgets(p.get(), 3000)); });
 		EXPECT_LE(w.alive(), bound);
@@ -328,7 +328,7 @@ TEST(pool, size_of_counts_in_idle_bytes) {
 	tn_pool_flush(p.get());
 	EXPECT_LE(w.alive(), fits);
 	EXPECT_EQ(idle_bytes(p), w.alive() * (sizeof(widget) + 10000));
-	// They come back lighter: more fit.
+	/* They come back lighter, so more of them fit. */
 	std::vector<void *> widgets = get_widgets(p.get(), w.alive());
 	for (void *object : widgets)
 		static_cast<widget *>(object)->beside = 0;
@@ -377,9 +377,9 @@ TEST(pool, none_stays_idle) {
 	}
 }
 
-// Decay.
+/* ---- decay ---- */
 
-// Runs `work` until `done`; false when that took unreasonably long.
+/* Runs `work` until `done`; false when that took too long. */
 bool run_until(const std::function<bool()> &done, const std::function<void()> &work) {
 	auto begin = std::chrono::steady_clock::now();
 	while (!done()) {
@@ -390,7 +390,7 @@ bool run_until(const std::function<bool()> &done, const std::function<void()> &w
 	return true;
 }
 
-// How long `work` took. What is short by itself is not always so: a process waits for a processor.
+/* How long `work` took. Even short work may take long when the process waits for a processor. */
 std::chrono::milliseconds time_of(const std::function<void()> &work) {
 	auto begin = std::chrono::steady_clock::now();
 	work();
@@ -405,7 +405,7 @@ TEST(pool, a_burst_decays_to_what_is_used) {
 	pool_owner p = make_pool(sizeof(widget), 0, options);
 	put_all(p.get(), get_widgets(p.get(), 2000));
 	EXPECT_EQ(w.alive(), 2000u);
-	// 300 at a time pass through the depot: a thread holds 128.
+	/* 300 objects at a time pass through the depot, since a thread holds 128. */
 	EXPECT_TRUE(run_until([&] { return w.alive() <= 300 + 3 * 64; },
 		[&] {
 			put_all(p.get(), get_widgets(p.get(), 300));
@@ -414,7 +414,7 @@ TEST(pool, a_burst_decays_to_what_is_used) {
 		<< w.alive() << " objects are still idle";
 }
 
-// Windows that pass between one use and the next.
+/* Windows that pass between one use and the next. */
 TEST(pool, what_is_used_stays_while_a_burst_decays) {
 	constexpr int decay_ms = 40;
 	workshop w;
@@ -460,7 +460,7 @@ TEST(pool, what_is_steadily_used_does_not_decay) {
 	std::vector<void *> widgets = get_widgets(p.get(), count);
 	for (int round = 0; round < 6; round++) {
 		sleep_ms(decay_ms + 10);
-		// While they are idle no window passes.
+		/* While they are idle no window passes. */
 		busy = std::max(busy, time_of([&] {
 			put_all(p.get(), widgets);
 			widgets = get_widgets(p.get(), count);
@@ -488,7 +488,7 @@ TEST(pool, without_decay_idle_objects_stay) {
 	EXPECT_EQ(w.alive(), 0u);
 }
 
-// Trim and figures.
+/* ---- trim and figures ---- */
 
 TEST(pool, trim_takes_every_idle_object_apart) {
 	workshop w;
@@ -512,7 +512,7 @@ TEST(pool, trim_takes_every_idle_object_apart) {
 	EXPECT_NE(get_widget(p.get()), nullptr);
 }
 
-// What a thread holds goes at its next slow path after another one has trimmed.
+/* A thread gives up its objects on its next slow path after another thread has trimmed. */
 TEST(pool, trim_asks_other_threads) {
 	workshop w;
 	tn_pool_options options = w.options();
@@ -522,10 +522,10 @@ TEST(pool, trim_asks_other_threads) {
 	std::vector<void *> widgets = get_widgets(p.get(), 17);
 	void *last = widgets.back();
 	widgets.pop_back();
-	put_all(p.get(), widgets); // two full magazines
+	put_all(p.get(), widgets); /* two full magazines */
 	trim_elsewhere();
 	EXPECT_EQ(w.alive(), 17u) << "this thread's magazines are its own";
-	tn_pool_put(p.get(), last); // a slow path
+	tn_pool_put(p.get(), last); /* a slow path */
 	trim_elsewhere();
 	EXPECT_EQ(w.alive(), 1u) << "it was asked to flush and did not";
 	tn_pool_flush(p.get());
@@ -572,4 +572,4 @@ TEST(pool, pools_come_and_go) {
 	}
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,5 @@
-// The pool and its threads: they end with idle objects, use it late, outlive it, trim for each other.
+/* The pool and its threads: they end with idle objects, use it late, outlive it, trim for
+ * each other. */
 #include "crowd.h"
 
 #include <pthread.h>
@@ -10,10 +11,10 @@ constexpr uint64_t built_mark = 0xb0117b0117b01170u;
 struct vessel {
 	uint64_t mark;
 	uint64_t uses;
-	void *part; // of another allocator
+	void *part; /* slots of another allocator */
 };
 
-// Callbacks that count, from any thread. With `parts`, every object owns a slot of it.
+/* Callbacks that count, from any thread. With `parts`, every object owns a slot of it. */
 struct books {
 	tn_shared_slab *parts = nullptr;
 	std::atomic<int64_t> built{0};
@@ -57,7 +58,7 @@ private:
 	}
 };
 
-// What a thread may hold beyond the bound.
+/* Idle objects that a thread may hold beyond the bound. */
 size_t held_most(size_t max_idle_objects) {
 	size_t share = max_idle_objects / 16;
 	return 2 * (share == 0 ? 1 : share > 64 ? 64 : share);
@@ -92,7 +93,7 @@ TEST(pool_threads, threads_that_end_keep_the_bound) {
 		in_crowd(at_once, [&](size_t i) { use(pool.get(), 10 + 10 * i); });
 		size_t idle = b.idle(out.size());
 		most = idle > most ? idle : most;
-		// The thread that looks has nothing idle, and the others are no more.
+		/* The thread that looks has nothing idle, and the other threads have ended. */
 		ASSERT_LE(idle, bound);
 		ASSERT_EQ(stats_of(pool.get()).live_count, out.size());
 	}
@@ -103,7 +104,7 @@ TEST(pool_threads, threads_that_end_keep_the_bound) {
 	EXPECT_EQ(b.built, 0);
 }
 
-// What a dead thread had is not built again.
+/* Objects of a dead thread are not built again. */
 TEST(pool_threads, what_dead_threads_left_is_used_again) {
 	books b;
 	pool_owner pool = make_pool(sizeof(vessel), 0, b.options(1000));
@@ -142,7 +143,7 @@ TEST(pool_threads, one_thread_gets_and_another_puts) {
 	EXPECT_EQ(b.built, static_cast<int64_t>(objects));
 }
 
-// ---- late destructors ----
+/* ---- late destructors ---- */
 
 struct late_use {
 	tn_pool *pool;
@@ -158,7 +159,7 @@ void late_destructor(void *value) {
 	auto *late = static_cast<late_use *>(value);
 	++*late->calls;
 	use(late->pool, 25);
-	// Not before Tenure's own destructor: it is to find idle objects that it must take apart.
+	/* Not in the first rounds: Tenure's own destructor must still find idle objects to take apart. */
 	if (late->rounds == 2)
 		tn_pool_flush(late->pool);
 	tn_shared_slab_free(late->parts, tn_shared_slab_alloc(late->parts));
@@ -176,11 +177,11 @@ __attribute__((constructor(101))) void make_keys() {
 	pthread_key_create(&last_key, late_destructor);
 }
 
-// The objects own slots of a shared slab, so that the ends of threads reach that too, in whatever order
-// of the two (which depends on their keys).
+/* The objects own slots of a shared slab, so that ends of threads reach it too. The order of the two
+ * depends on their keys. */
 void use_late(bool parts_first) {
 	constexpr size_t bound = 16, threads = debug_mode ? 8 : 40;
-	// ThreadSanitizer itself has gone in the fourth.
+	/* ThreadSanitizer itself ends in the fourth round. */
 	constexpr size_t rounds = thread_sanitized ? 3 : 4;
 	shared_slab_owner before = make_shared_slab(32);
 	books b;
@@ -211,7 +212,7 @@ TEST(pool_threads, late_destructors_get_and_put) {
 	use_late(false);
 }
 
-// ---- pools that end before their threads ----
+/* ---- pools that end before their threads ---- */
 
 TEST(pool_threads, pools_end_before_the_threads_that_used_them) {
 	constexpr size_t threads = 4;
@@ -232,7 +233,7 @@ TEST(pool_threads, pools_end_before_the_threads_that_used_them) {
 		pool = make_pool(sizeof(vessel) + 16 * (i % 9), 0, b.options(i % 3 == 0 ? TN_NONE : 500));
 		rest.meet();
 		rest.meet();
-		/* In the last round the threads are ending, and counts are not exact. */
+		/* In the last round the threads are ending, so counts are not exact. */
 		if (i + 1 < rounds) {
 			EXPECT_EQ(stats_of(pool.get()).live_count, 0u);
 		}
@@ -298,4 +299,4 @@ TEST(pool_threads, trim_reaches_idle_threads_at_their_next_slow_path) {
 	idle.join();
 }
 
-} // namespace
+} /* namespace */

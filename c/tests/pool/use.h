@@ -1,4 +1,4 @@
-// Objects that remember what happened to them, and the callbacks of a pool that keep books on them.
+/* Objects that remember what happened to them, and the callbacks of a pool that keep books on them. */
 #ifndef TENURE_TESTS_POOL_USE_H
 #define TENURE_TESTS_POOL_USE_H
 
@@ -9,10 +9,10 @@
 
 struct widget {
 	static constexpr uint64_t sound = 0x77696467657400ff;
-	uint64_t magic;  // sound from init to fini
-	uint64_t uses;   // counted by whoever holds it; survives in the pool
-	uint64_t dirt;   // not 0 from use to reset
-	uint64_t beside; // bytes that it says it holds
+	uint64_t magic;  /* sound from init to fini */
+	uint64_t uses;   /* counted by its holder; survives in the pool */
+	uint64_t dirt;   /* not 0 from use to reset */
+	uint64_t beside; /* external bytes that it reports */
 };
 
 class workshop {
@@ -36,7 +36,7 @@ public:
 	size_t alive() const {
 		return built.size();
 	}
-	// The calls of init number `first` (from 1, counted from now) and the next count-1 fail.
+	/* The calls of init number `first` (from 1, counted from now) and the next count-1 fail. */
 	void fail(size_t first, size_t count) {
 		fail_from = calls + first;
 		fail_count = count;
@@ -49,7 +49,7 @@ public:
 
 	std::set<void *> built;
 	size_t calls = 0, inits = 0, resets = 0, finis = 0;
-	uint64_t beside = 0; // of objects to come
+	uint64_t beside = 0; /* of objects to come */
 
 private:
 	static bool build(void *object, void *ctx) {
@@ -105,7 +105,7 @@ inline void put_all(tn_pool *p, const std::vector<void *> &objects) {
 		tn_pool_put(p, object);
 }
 
-// What a magazine holds at most, by the contract.
+/* Largest number of objects in a magazine, by the contract. */
 inline size_t magazine_of_bound(size_t objects) {
 	return objects == 0 ? 0 : std::min<size_t>(std::max<size_t>(objects / 16, 1), 64);
 }

@@ -1,5 +1,5 @@
-/* What the tests of c/src/shared/depot.h have in common: slots that know where they should be, and
- * magazines of theirs that threads hand over. */
+/* Helpers of the tests of c/src/shared/depot.h: slots that know where they should be, and magazines
+ * of them that threads hand over. */
 #ifndef TENURE_RELACY_DEPOT_SCENARIO_H
 #define TENURE_RELACY_DEPOT_SCENARIO_H
 
@@ -14,7 +14,7 @@ struct depot_scenario : engine::scenario {
 	depot d;
 	magazine magazines[MAGAZINES];
 	guarded<size_t> slots[SLOTS];
-	size_t stamps[SLOTS]; /* what stands in them */
+	size_t stamps[SLOTS]; /* their content */
 	int owners[SLOTS];    /* a thread, or IN_DEPOT */
 	int holders[MAGAZINES];
 	size_t most_slots;
@@ -23,7 +23,7 @@ struct depot_scenario : engine::scenario {
 		: scenario(name, threads), most_slots(most_slots) {
 	}
 
-	/* Magazine i is thread i's, with slots or for later; the other ones lie empty in the depot. */
+	/* Magazine i is thread i's, with slots or for later; the other magazines are empty in the depot. */
 	void before() {
 		memset((void *)&d, 0, sizeof d);
 		memset((void *)magazines, 0, sizeof magazines);
@@ -88,8 +88,8 @@ struct depot_scenario : engine::scenario {
 		return m;
 	}
 
-	/* All threads are done: the figures are those of what is there, and all that is in the depot comes
-	 * out of it. */
+	/* All threads are done: the figures equal the content, and everything in the depot comes out of
+	 * it. */
 	void after() {
 		size_t count = 0;
 		for (size_t i = 0; i < SLOTS; i++)

@@ -3,8 +3,8 @@
 
 #include <relacy/pch.hpp>
 
-/* An atomic that has its first value from the beginning, and a futex without an order of its own, are
- * in Relacy but not in its interface. */
+/* An atomic with an initial value, and a futex without a memory order, exist in Relacy but not in
+ * its interface. */
 #define private public
 #include <relacy/relacy.hpp>
 #undef private
@@ -25,7 +25,7 @@ struct watched {
 	alignas(atomic_word) char atomic[sizeof(atomic_word)];
 };
 
-/* Where the variable with this address is; of another schedule, it is nowhere. */
+/* Finds the variable with this address; a variable of another schedule is not found. */
 struct hashed {
 	const void *address;
 	uint64_t schedule;
@@ -131,7 +131,7 @@ watched *find(const void *at, size_t size, kind what, const engine::place &where
 	return w;
 }
 
-/* One operation on an atomic: others may run before it, nobody during it. */
+/* One operation on an atomic: other threads may run before it, none during it. */
 template <typename action>
 uint64_t operate(const void *at, size_t size, const engine::place &where, action act) {
 	rl::context &c = rl::ctx();
@@ -219,7 +219,7 @@ bool passes(engine::scenario *s) {
 	return true;
 }
 
-} // namespace
+} /* namespace */
 
 namespace engine {
 
@@ -279,7 +279,7 @@ void wait(const void *at, uint32_t value, const place &where) {
 
 void wake(const void *at, const place &where) {
 	rl::ctx().sched();
-	/* Who is woken may have given the memory back already. */
+	/* The woken thread may have given the memory back already. */
 	hashed *h = look_up(at);
 	if (h->schedule == schedule_number && h->variable->what == ATOMIC)
 		data_of(word_of(h->variable)).futex_ws_.unpark_one(rl::ctx(), info_of(where));
@@ -346,4 +346,4 @@ int explore(int argc, char **argv, scenario *const *scenarios, size_t count) {
 	return 0;
 }
 
-} // namespace engine
+} /* namespace engine */

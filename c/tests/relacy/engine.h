@@ -1,9 +1,10 @@
-/* What the tests see of Relacy, so that only engine.cpp is compiled with its templates.
+/* The tests' view of Relacy, so that only engine.cpp is compiled with its templates.
  *
- * Relacy runs the threads of a scenario one at a time, switches between them at every atomic operation,
- * and lets a load see any store that C11 allows it to see. Here variables are known by their addresses
- * and keep the size and the place that they have in C: the sources of the library are compiled as they
- * are. What is freed is never used again within a schedule, and an access to it is an error. */
+ * Relacy runs the threads of a scenario one at a time, switches between them at every atomic
+ * operation, and lets a load see any store that C11 allows it to see. Here variables are known by
+ * their addresses and keep the size and the place that they have in C: the sources of the library
+ * are compiled unchanged. Freed memory is never reused within a schedule, and an access to it is an
+ * error. */
 #ifndef TENURE_RELACY_ENGINE_H
 #define TENURE_RELACY_ENGINE_H
 
@@ -27,8 +28,7 @@ uint64_t exchange(void *at, size_t size, uint64_t value, order how, const place 
 uint64_t add(void *at, size_t size, uint64_t value, order how, const place &where);
 bool replace(void *at, size_t size, uint64_t *seen, uint64_t value, order how, const place &where);
 
-/* Variables that something else protects: two accesses, one of them a store, that nothing orders are an
- * error. */
+/* Variables that something else protects: two unordered accesses, one of them a store, are an error. */
 void note_load(const void *at, uint64_t value, const place &where);
 void note_store(const void *at, uint64_t value, const place &where);
 
@@ -38,8 +38,8 @@ void wait(const void *at, uint32_t value, const place &where);
 void wake(const void *at, const place &where);
 void yield(const place &where);
 
-/* Memory of this schedule, filled with garbage; what is not given back at its end is an error, but for
- * what was taken to be kept. */
+/* Memory of this schedule, filled with garbage. Memory that is not given back by its end is an
+ * error, unless it was taken to be kept. */
 void *take(size_t size, size_t align, bool kept = false);
 void give(void *p, size_t size);
 /* From now on an access to these variables is one to freed memory. */
@@ -47,7 +47,7 @@ void forget(const void *p, size_t size);
 
 /* Ends the schedule, and the program, with this message. */
 void fail(const char *message, const place &where);
-/* The thread that runs, and whether one of them does; before() and after() run in any of them. */
+/* The running thread, and whether one runs; before() and after() run in any of them. */
 unsigned thread();
 /* A number below `limit`, another one in every schedule. */
 unsigned choose(unsigned limit);
@@ -56,7 +56,7 @@ enum { THREADS = 3 };
 
 struct scenario {
 	const char *name;
-	unsigned threads; /* 2 or 3 that do something */
+	unsigned threads; /* 2 or 3 threads */
 	virtual void before() = 0;
 	virtual void thread(unsigned number) = 0;
 	virtual void after() = 0;
@@ -69,7 +69,7 @@ struct scenario {
  */
 int explore(int argc, char **argv, scenario *const *scenarios, size_t count);
 
-} // namespace engine
+} /* namespace engine */
 
 #define HERE (engine::place{__FUNCTION__, __FILE__, __LINE__})
 #define REQUIRE(condition)                                                                             \

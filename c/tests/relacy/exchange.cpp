@@ -1,6 +1,6 @@
 /* c/src/shared/depot.h: threads exchange full magazines for empty ones. A slot has one owner at a
- * time, none is lost or comes twice, what its last owner wrote in it the next one reads, and the
- * depot's figures add up to what lies in it. */
+ * time; none is lost or handed out twice; the next owner reads the bytes of the last one; the
+ * depot's figures add up to its content. */
 #include "depot_scenario.h"
 
 /* Threads give their full magazine and take another one. */
@@ -50,8 +50,8 @@ struct full_for_empty : depot_scenario {
 	}
 };
 
-/* Two threads leave a magazine each and one of them takes another one; the third ends windows and takes
- * what nobody needed in two of them. */
+/* Two threads leave a magazine each and one of them takes another one; the third ends windows and
+ * takes the magazines that were unused for two windows. */
 struct surplus : full_for_empty {
 	surplus() : full_for_empty("surplus", 3, SIZE_MAX) {
 	}

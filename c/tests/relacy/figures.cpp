@@ -1,6 +1,6 @@
-/* c/src/shared/thread_cache.c: the figures of a thread's magazines, read by another thread while they
- * change hands. A reading is consistent: what the loaded magazine and the previous one held at one
- * moment. */
+/* c/src/shared/thread_cache.c: the figures of a thread's magazines, read by another thread while
+ * they change hands. A reading is consistent: the loaded magazine and the previous one held so much
+ * at one moment. */
 #include "library_use.h"
 
 /* The thread's two magazines always hold TOTAL slots together, in other shares after every change, and
@@ -50,7 +50,7 @@ struct shares : engine::scenario {
 	}
 };
 
-/* The top is near at times, at times in the local. */
+/* The top is sometimes near, sometimes in the local. */
 struct moves : shares {
 	moves() : shares("top near and far", 2) {
 	}
@@ -69,7 +69,7 @@ struct moves : shares {
 	}
 };
 
-/* As many as the thread has in its magazines: from nothing to six, one at a time, while it fills two
+/* The number of slots in the thread's magazines: from none to six, one at a time, while it fills two
  * magazines and gives one of them to the depot. */
 struct counts : slab_scenario {
 	counts() : slab_scenario("in use", 2) {

@@ -1,6 +1,6 @@
-/* c/src/shared/depot.h: threads give magazines with any number of slots, which the depot gathers in its
- * partial one, while others take full ones, the partial one and empty ones. What must hold is in
- * exchange.cpp. */
+/* c/src/shared/depot.h: threads give magazines with any number of slots, which the depot gathers in
+ * its partial one, while others take full ones, the partial one and empty ones. The conditions are
+ * those of exchange.cpp. */
 #include "depot_scenario.h"
 
 struct gather : depot_scenario {
@@ -16,7 +16,7 @@ struct gather : depot_scenario {
 			receive(number, m);
 	}
 
-	/* Gives one to three slots, takes what is there, and gives that again. */
+	/* Gives one to three slots, takes a magazine, and gives that again. */
 	void thread(unsigned number) {
 		give(number, fill(number, 1 + engine::choose(CAPACITY)));
 		magazine *empty = tn_depot_take_empty(&d);
@@ -34,7 +34,7 @@ struct gather : depot_scenario {
 	}
 };
 
-/* One thread gives, one takes all there is, and one looks for what must leave. */
+/* One thread gives, one takes everything, and one looks for magazines that must leave. */
 struct drain : gather {
 	drain() : gather("drain", 3, SIZE_MAX, false) {
 	}

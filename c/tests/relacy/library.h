@@ -13,7 +13,7 @@ void *tn_pages_owner(uintptr_t base);
 #include "listing/listing.h"
 #include "pages/pages.h"
 
-/* ---- what lies below ---- */
+/* ---- the layers below ---- */
 
 static struct {
 	bool expected; /* panics are caught by the scenario */
@@ -41,8 +41,8 @@ static uint64_t milliseconds;
 static void (*at_thread_exit)(void);
 static bool locals_are_next;
 
-/* Locals lie in pages that are never given back: they are the ones of one page without an alignment
- * that a magazine has. */
+/* Locals are in pages that are never given back: requests of one page without a magazine's
+ * alignment. */
 void *tn_pages_acquire(size_t size, size_t align) {
 	return engine::take(size, align, locals_are_next);
 }
@@ -132,13 +132,13 @@ static inline void library_begin(void) {
 	registry.dead_count = DEAD_LOCALS;
 }
 
-/* What runs at a thread's end; after it other destructors may still call the library. */
+/* Runs at a thread's end; other destructors may call the library afterwards. */
 static inline void library_exit_thread(void) {
 	if (thread_locals.state == LOCALS_OPEN)
 		at_thread_exit();
 }
 
-/* Another thread begins in this one's place. */
+/* Another thread starts in the place of this one. */
 static inline void library_renew_thread(void) {
 	library_exit_thread();
 	memset((void *)&thread_locals, 0, sizeof thread_locals);
@@ -146,7 +146,7 @@ static inline void library_renew_thread(void) {
 	memset((void *)&tn_near_pool, 0, sizeof tn_near_pool);
 }
 
-/* The thread's own variables are no more after it. */
+/* The thread's own variables no longer exist after it. */
 static inline void library_end_thread(void) {
 	library_exit_thread();
 	engine::forget(&tn_near_slab, sizeof tn_near_slab);

@@ -1,5 +1,5 @@
-/* Slots of a shared slab as scenarios use them: each knows who has it, and is written by its owner
- * only, so that a hand-over without an order is a data race. */
+/* Slots of a shared slab as scenarios use them: each knows its owner, and only the owner writes it,
+ * so that an unordered hand-over is a data race. */
 #ifndef TENURE_RELACY_LIBRARY_USE_H
 #define TENURE_RELACY_LIBRARY_USE_H
 

@@ -1,13 +1,13 @@
-/* c/src/listing/node.h: what one thread publishes, lists, unlists, lists again and moves, read by
- * others meanwhile. Each allocator has a number of its own, in all that it publishes. A reader finds no
- * mixture of figures, none of one allocator under the number or the parent of another, none twice, and
- * all that stay. */
+/* c/src/listing/node.h: one thread publishes, lists, unlists, lists again and moves; others read
+ * meanwhile. Each allocator has a number of its own, in everything that it publishes. A reader finds
+ * no mixture of figures, no figures under the number or the parent of another allocator, no
+ * allocator twice, and every allocator that stays. */
 #define TN_NODE_FIGURES 3
 #include "relacy_atomics.h"
 
-/* Schedules at random hardly ever let one thread do much at once. In every other schedule the first
- * reader sleeps before one of its loads, until the owner has done all that it does; no order comes from
- * that. */
+/* A random schedule hardly ever lets one thread do much at once. In every other schedule the first
+ * reader therefore sleeps before one of its loads until the owner is done; the sleep creates no
+ * order. */
 static struct {
 	bool used, reading;
 	unsigned loads_left;
@@ -62,7 +62,7 @@ struct listed_scenario : engine::scenario {
 	virtual void change() = 0;
 	virtual void look() = 0;
 
-	/* As tn_list_node does: `number` in all that readers look at. */
+	/* Like tn_list_node: `number` in every word that readers look at. */
 	void list(tn_node *n, size_t number, tn_node *parent) {
 		tn_set(&n->number, number, TN_RELEASE);
 		tn_set(&n->object, (void *)number, TN_RELEASE);
@@ -84,12 +84,12 @@ struct listed_scenario : engine::scenario {
 
 	/* ---- readers ---- */
 
-	/* What one walk found. */
+	/* The result of one walk. */
 	struct found {
 		size_t times[NUMBERS], parents[NUMBERS];
 	};
 
-	/* Copies what a snapshot copies. */
+	/* Copies the fields that a snapshot copies. */
 	bool read(tn_step at, size_t *number) {
 		size_t figures[TN_NODE_FIGURES] = {0};
 		if (!tn_node_is(at.node, at.life))
@@ -115,7 +115,7 @@ struct listed_scenario : engine::scenario {
 		f->parents[number] = parent;
 	}
 
-	/* Two levels: what is below the root, and below each of these. */
+	/* Two levels: the children of the root, and their children. */
 	found walk() {
 		found f = {};
 		tn_step top = {&root, 1, 0, 0};
@@ -137,7 +137,7 @@ struct listed_scenario : engine::scenario {
 	virtual bool listed_at_the_end(size_t number) = 0;
 };
 
-/* One that publishes all the time. */
+/* An owner that publishes all the time. */
 struct publishes : listed_scenario {
 	publishes(const char *name, unsigned threads) : listed_scenario(name, threads) {
 	}
@@ -185,7 +185,7 @@ struct siblings : listed_scenario {
 	}
 };
 
-/* One alone, whose node is used again at once. */
+/* A single allocator, whose node is reused at once. */
 struct reused : listed_scenario {
 	reused(const char *name, unsigned threads) : listed_scenario(name, threads) {
 	}
@@ -208,7 +208,8 @@ struct reused : listed_scenario {
 	}
 };
 
-/* Parents 1 and 2 with children; the first ends with its own, and its node is that of parent 5. */
+/* Parents 1 and 2 with children; the first ends with its children, and its node is reused for parent
+ * 5. */
 struct families : listed_scenario {
 	families(const char *name, unsigned threads) : listed_scenario(name, threads) {
 	}
@@ -238,8 +239,8 @@ struct families : listed_scenario {
 	}
 };
 
-/* 2 and 3 end, and their nodes are used again below 1 and below that: who stood on them goes on to 1.
- */
+/* 2 and 3 end, and their nodes are reused below 1 and below its child: a reader that stood on them
+ * goes on to 1. */
 struct displaced : listed_scenario {
 	displaced(const char *name, unsigned threads) : listed_scenario(name, threads) {
 	}

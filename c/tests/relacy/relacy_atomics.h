@@ -1,7 +1,7 @@
-/* The other half of c/src/base/atomics.h (TN_ATOMICS names this file): the words in which the library
- * says what threads hand to each other, said to Relacy. Included before any of the library's sources,
- * it also makes these C++, gives every thread of a scenario its own thread-local variables, and takes
- * the place of what the operating system does for threads that wait. */
+/* The other half of c/src/base/atomics.h (TN_ATOMICS names this file): the library's words for
+ * hand-overs between threads, translated for Relacy. Included before any of the library's sources,
+ * it also makes these C++, gives every thread of a scenario its own thread-local variables, and
+ * replaces the operating system's waiting. */
 #ifndef TENURE_RELACY_ATOMICS_H
 #define TENURE_RELACY_ATOMICS_H
 
@@ -81,13 +81,13 @@ bool relacy_replace(type *at, type *seen, given value, int how, const engine::pl
 #define __atomic_store_n(at, value, order) tn_set(at, value, order)
 #define __atomic_exchange_n(at, value, order) tn_swap(at, value, order)
 
-/* ---- what a lock or a hand-over protects ---- */
+/* ---- data protected by a lock or a hand-over ---- */
 
 template <typename type> struct guarded {
 	type plain;
 
 	guarded() = default;
-	/* Of this very type, or a conditional expression could go either way. */
+	/* Exactly this type, or a conditional expression would be ambiguous. */
 	template <typename given, typename = std::enable_if_t<std::is_same<given, type>::value>>
 	guarded(given value) : plain(value) {
 	}

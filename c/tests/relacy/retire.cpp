@@ -1,6 +1,6 @@
 /* Threads end while others destroy, flush, trim and look: c/src/shared/thread_cache.c, the shared
- * slab as it is. What a thread that ends still holds is in the depot afterwards, or has gone with its
- * slab; nobody touches a slab that is destroyed or a thread's variables after its end; all memory goes
+ * slab unchanged. Afterwards the slots of an ended thread are in the depot, or have gone with their
+ * slab; no thread touches a destroyed slab or the variables of an ended thread; all memory goes
  * back. */
 #include "library_use.h"
 
@@ -32,7 +32,7 @@ struct end_against_destroy : slab_scenario {
 	}
 };
 
-/* A thread goes over to another slab, and ends, while the one it used last is destroyed. */
+/* A thread changes to another slab, and ends, while the slab that it used last is destroyed. */
 struct go_over : slab_scenario {
 	tn_shared_slab *other;
 	local *handle;
@@ -68,7 +68,7 @@ struct go_over : slab_scenario {
 	}
 };
 
-/* One thread ends, one takes what it leaves, flushes and ends, one asks for figures and trims. */
+/* One thread ends, one takes the slots it leaves, flushes and ends, one asks for figures and trims. */
 struct end_against_use : slab_scenario {
 	end_against_use() : slab_scenario("ends against use", 3) {
 	}
@@ -90,7 +90,7 @@ struct end_against_use : slab_scenario {
 	}
 };
 
-/* Threads follow each other, so that what is kept of one that has ended is used for the next. */
+/* Threads follow each other, so that the local of an ended thread is reused for the next. */
 struct come_and_go : slab_scenario {
 	come_and_go() : slab_scenario("come and go", 2) {
 	}

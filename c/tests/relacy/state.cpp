@@ -1,5 +1,5 @@
-/* c/src/shared/shared_slab.c and pool.c in hardened: of two frees of one slot, by whatever threads
- * and at whatever moments, exactly one panics; of two puts of one object likewise. */
+/* c/src/shared/shared_slab.c and pool.c in hardened: of two frees of one slot, by any threads at any
+ * moments, exactly one panics; likewise of two puts of one object. */
 #include "library_use.h"
 
 /* Whether the action panicked. */

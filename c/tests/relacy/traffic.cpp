@@ -1,6 +1,6 @@
-/* The shared slab as it is, all of its parts at once: slots that one thread takes and another one gives
- * back, magazines that go through the depot, chunks that go with their last slot, and a limit at which
- * empty magazines must make room. */
+/* The shared slab unchanged, all of its parts at once: slots that one thread takes and another one
+ * gives back, magazines that go through the depot, chunks that go with their last slot, and a limit
+ * at which empty magazines must make room. */
 #include "library_use.h"
 
 /* Two threads take slots and leave them to each other; a third one trims. */
@@ -34,8 +34,8 @@ struct hand_on : slab_scenario {
 	}
 };
 
-/* What one thread takes the other one gives back, so that full magazines go through the depot, and the
- * first one takes them out again. */
+/* One thread takes slots and the other one gives them back, so that full magazines go through the
+ * depot, and the first thread takes them out again. */
 struct one_way : slab_scenario {
 	enum { COUNT = 8 };
 

@@ -1,6 +1,6 @@
-/* c/src/shared/pool.c: one thread ends a window, two when a silence was long; and the pool as a
- * whole: objects are built and taken apart once, have one owner at a time, and are idle within the
- * bounds. */
+/* c/src/shared/pool.c: one thread ends a window, or two windows after a long silence; and the pool
+ * as a whole: objects are built and taken apart once, have one owner at a time, and idle objects
+ * stay within the bounds. */
 #include "library_use.h"
 
 struct end_once : engine::scenario {

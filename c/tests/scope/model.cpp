@@ -1,5 +1,5 @@
-// Random programs on trees of scopes against a naive model: who is below whom and in which order, what
-// each holds, which call is deferred to whose end and comes next, and what may be refused.
+/* Random programs on trees of scopes against a naive model: the tree and the order of its children,
+ * the bytes of each scope, the deferred calls and their order, and refusals. */
 #include "use.h"
 
 #include "ledger.h"
@@ -19,7 +19,7 @@ struct piece {
 	uint64_t seed;
 };
 
-// What is listed below a scope: another one, or an allocator that it owns.
+/* An entry listed below a scope: another scope, or an allocator that the scope owns. */
 struct entry {
 	node *scope;
 	tn_kind kind;
@@ -31,14 +31,14 @@ struct node {
 	tn_scope *s = nullptr;
 	node *parent = nullptr;
 	std::string name, ident;
-	std::vector<entry> below;      // newest last
-	std::vector<deferred *> calls; // newest last
+	std::vector<entry> below;      /* newest last */
+	std::vector<deferred *> calls; /* newest last */
 	std::vector<piece> pieces;
 	const tn_source *origin = nullptr;
 	size_t external = 0, hard = 0, soft = 0;
 	uint64_t resets = 0, id = 0;
 	bool ending = false;
-	bool told = false; // on_soft was called, and it was never seen below since
+	bool told = false; /* on_soft was called, and the scope was not seen below the limit since */
 };
 
 class scope_program;
@@ -79,7 +79,7 @@ public:
 private:
 	enum { MOST = 50, NESTED_MOST = 4 };
 
-	// A destroy or reset that is going on: the library stands at `at`.
+	/* A destroy or reset in progress: the library has reached `at`. */
 	struct frame {
 		node *top, *at;
 	};
@@ -133,7 +133,7 @@ private:
 		}
 	}
 
-	// ---- the model ----
+	/* ---- the model ---- */
 
 	node *any() {
 		auto at = nodes.begin();
@@ -196,7 +196,7 @@ private:
 		return false;
 	}
 
-	// Bytes that the scopes from n down hold.
+	/* Bytes held by n and all scopes below it. */
 	size_t held(const node *n) const {
 		size_t bytes = 0;
 		for (const node &one : nodes)
@@ -205,7 +205,7 @@ private:
 		return bytes;
 	}
 
-	// Whether `more` bytes are too much for a limit from n up to, but not with, `until`.
+	/* Whether `more` bytes exceed a limit from n up to, but not including, `until`. */
 	bool exceeds(const node *n, size_t more, const node *until = nullptr) const {
 		for (; n != until; n = n->parent)
 			if (n->hard != 0 && (more > n->hard || held(n) > n->hard - more))
@@ -213,7 +213,7 @@ private:
 		return false;
 	}
 
-	// A chunk has more than what was asked for.
+	/* A chunk is larger than the request. */
 	void expect_reason(const node *n, size_t size) {
 		ASSERT_EQ(errno, ENOMEM);
 		ASSERT_TRUE(books.failures() > failures || exceeds(n, 2 * size + 2 * mib)) << "no reason";
@@ -221,9 +221,9 @@ private:
 		failures = books.failures();
 	}
 
-	// ---- ends ----
+	/* ---- ends ---- */
 
-	// The deferred call that comes next; what has no more is gone by then.
+	/* The deferred call that comes next; scopes without further calls are gone by then. */
 	deferred *advance(frame &f) {
 		for (node *n = f.at;;) {
 			for (node *child = newest_child(*n); child != nullptr; child = newest_child(*n)) {
@@ -263,7 +263,7 @@ private:
 		ASSERT_TRUE(::testing::Test::HasFailure() || frames.size() == depth);
 	}
 
-	// Whether the scope is one whose end may begin now; its end is all in `call`.
+	/* Ends the scope by `call` where that is legal now; returns whether it did. */
 	template <typename F> bool end(node *n, F call) {
 		if (n->ending) {
 			call();
@@ -281,7 +281,7 @@ private:
 		return !::testing::Test::HasFailure();
 	}
 
-	// Another root takes the place of one.
+	/* Replaces a root by a new one. */
 	void do_destroy(node *n, bool replace = true) {
 		bool root = n->parent == nullptr;
 		if ((root && !frames.empty()) || !end(n, [n] { tn_scope_destroy(n->s); }))
@@ -308,7 +308,7 @@ private:
 		r.hit("reset");
 	}
 
-	// ---- operations ----
+	/* ---- operations ---- */
 
 	void do_create(node *n) {
 		if (n->ending) {
@@ -341,7 +341,7 @@ private:
 	}
 
 	void do_defer(node *n) {
-		// Now and then one that is there already.
+		/* Now and then one that exists already. */
 		bool again = d.one_in(8) && !n->calls.empty();
 		deferred *call = again ? n->calls[d.below(n->calls.size())] : nullptr;
 		if (call == nullptr) {
@@ -517,7 +517,7 @@ private:
 		r.hit(bytes == 0 ? "trim of nothing" : "trim");
 	}
 
-	// ---- looking ----
+	/* ---- looking ---- */
 
 	void check_limits() {
 		for (node &n : nodes) {
@@ -569,7 +569,7 @@ private:
 		r.hit("tree");
 	}
 
-	// The entries of a list, newest first, each followed by what is below it.
+	/* The entries of a list, newest first, each followed by what is below it. */
 	void expect_listed(const std::vector<entry> &list, uint64_t parent_id, unsigned depth,
 		const std::vector<tn_listed> &found, size_t &at) {
 		for (auto e = list.rbegin(); e != list.rend(); ++e) {
@@ -640,8 +640,8 @@ TEST(model_scope, random_programs) {
 			"on_soft", "limit refused", "limit that contradicts itself", "external refused",
 			"end of what is owned", "trim of nothing", "snapshot within an end"})
 		r.expect(op, seldom);
-	// Debug gives chunks back at every reset.
+	/* Debug gives chunks back at every reset. */
 	r.expect("trim", debug_mode ? 0 : seldom);
 }
 
-} // namespace
+} /* namespace */

@@ -1,7 +1,7 @@
-// Chains of scopes deeper than any stack, and forks of a process whose threads are inside shared roots
-// and the listing: nothing hangs, the child may use all there is, and the parent never notices.
-//
-// These other threads call no malloc: AddressSanitizer's is not made for forks beside it.
+/* Chains of scopes deeper than any stack, and forks of a process whose threads are inside shared
+ * roots and the listing: nothing hangs, the child may use every scope, and the parent is not
+ * affected. The other threads never call malloc: AddressSanitizer's malloc cannot stand a fork
+ * beside it. */
 #include "use.h"
 
 #include "crowd.h"
@@ -10,7 +10,7 @@
 
 namespace {
 
-// ---- depth ----
+/* ---- depth ---- */
 
 size_t available_bytes() {
 	unsigned long long kibibytes = 0;
@@ -30,7 +30,7 @@ void count_end(void *) {
 	ended++;
 }
 
-// A chain below `top`; every thousandth scope has memory and a deferred call.
+/* A chain below `top`; every thousandth scope has memory and a deferred call. */
 bool make_chain(tn_scope *top, size_t depth) {
 	for (size_t i = 0; i < depth; i++) {
 		top = create_below(top);
@@ -47,7 +47,7 @@ bool count_visit(const tn_listed *, void *ctx) {
 	return true;
 }
 
-// What is wrong, as an exit status.
+/* Returns an exit status: 0, or a number for the check that failed. */
 int use_chain(size_t depth) {
 	tn_scope *root = make_scope("root").release(), *other = make_scope("other").release();
 	size_t visited = 0;
@@ -79,7 +79,7 @@ int use_chain(size_t depth) {
 }
 
 TEST(stress_scope, deep_chains_with_a_small_stack) {
-	// Ten million need 8 GB: in one mode at a time.
+	/* Ten million scopes need 8 GB, so only one mode at a time runs so many. */
 	size_t depth = release_mode ? times(10000000, 200000) : times(500000, 50000);
 	if (available_bytes() < depth * kib + 2048 * mib) {
 		std::printf("%zu MiB are available: the chain has 200,000 scopes instead of %zu\n",
@@ -95,7 +95,7 @@ TEST(stress_scope, deep_chains_with_a_small_stack) {
 	EXPECT_TRUE(exited_with(status, 0)) << "wait status " << status;
 }
 
-// ---- fork ----
+/* ---- fork ---- */
 
 constexpr size_t churners = 3;
 
@@ -148,7 +148,7 @@ struct two_roots {
 	scope_owner first, second;
 };
 
-// What is wrong, as an exit status.
+/* What is wrong, as an exit status. */
 int use_in_child(two_roots &both, tn_scope *mine) {
 	dice d(1);
 	size_t visited = 0;
@@ -193,4 +193,4 @@ TEST(stress_scope, forks_while_three_churn) {
 	EXPECT_EQ(broken, 0u);
 }
 
-} // namespace
+} /* namespace */

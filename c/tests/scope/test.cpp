@@ -1,4 +1,4 @@
-// scope.h, contract by contract, on one thread. Limits and adopt: test_limits.cpp.
+/* scope.h, contract by contract, on one thread. Limits and adopt: test_limits.cpp. */
 #include "use.h"
 
 #include "ledger.h"
@@ -13,7 +13,7 @@ tn_scope_options from_books(const ledger &books) {
 	return options;
 }
 
-// Creation.
+/* ---- creation ---- */
 
 TEST(scope, starts_empty) {
 	scope_owner root = make_scope("root");
@@ -54,7 +54,7 @@ TEST(scope, names_and_idents_are_copied_and_cut) {
 	EXPECT_STREQ(find_listed(all, "scope")->ident, "");
 }
 
-// What a record of a scope held before is not seen in the next.
+/* A reused record shows nothing of its former scope. */
 TEST(scope, a_new_scope_has_nothing_of_an_old_one) {
 	scope_owner root = make_scope("root");
 	tn_scope_options options = {};
@@ -97,7 +97,7 @@ TEST(scope, create_refuses_what_cannot_be) {
 	EXPECT_EQ(books.calls(), 0u);
 }
 
-// Memory.
+/* ---- memory ---- */
 
 TEST(scope, chunks_are_as_the_options_say) {
 	ledger books;
@@ -175,7 +175,7 @@ TEST(scope, owns_its_own_blocks_only) {
 	EXPECT_FALSE(tn_scope_owns(root.get(), mine));
 }
 
-// The tree.
+/* ---- the tree ---- */
 
 TEST(scope, each_and_parent) {
 	scope_owner root = make_scope("root");
@@ -216,7 +216,7 @@ TEST(scope, everything_goes_back) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-// Ends.
+/* ---- ends ---- */
 
 TEST(scope, ends_children_newest_first_and_deferred_calls_last_in_first_out) {
 	deferrals calls;
@@ -251,11 +251,11 @@ TEST(scope, undefer_takes_back_the_newest) {
 	auto undefer = [&](deferrals::call &c) { return tn_scope_undefer(root.get(), calls.run, &c); };
 	EXPECT_FALSE(undefer(x));
 	defer(x), defer(y), defer(x), defer(y), defer(y);
-	EXPECT_TRUE(undefer(x)); // x y y y
-	EXPECT_TRUE(undefer(y)); // x y y
+	EXPECT_TRUE(undefer(x)); /* x y y y */
+	EXPECT_TRUE(undefer(y)); /* x y y */
 	EXPECT_FALSE(tn_scope_undefer(root.get(), std::free, &x));
-	EXPECT_TRUE(undefer(y)); // x y
-	defer(x);                // x y x
+	EXPECT_TRUE(undefer(y)); /* x y */
+	defer(x);                /* x y x */
 	tn_scope_reset(root.get());
 	EXPECT_EQ(order, "xyx");
 	EXPECT_FALSE(undefer(x) || undefer(y));
@@ -370,7 +370,7 @@ TEST(scope, a_deferred_call_that_ends_its_own_scope_or_one_that_is_ending_does_n
 	EXPECT_TRUE(children_of(root.get()).empty());
 }
 
-// A deferred call saves a scope that would have ended next.
+/* A deferred call rescues a scope that would have ended next. */
 TEST(scope, a_deferred_call_gives_a_sibling_away) {
 	deferrals calls;
 	scope_owner root = make_scope("root"), other = make_scope("other");
@@ -434,7 +434,7 @@ TEST(scope, trim_gives_back_what_no_block_is_in) {
 	EXPECT_NE(tn_scope_alloc(root.get(), 100, 8), nullptr);
 }
 
-// Owned allocators.
+/* ---- owned allocators ---- */
 
 TEST(scope, owns_allocators_that_end_with_it) {
 	ledger books;
@@ -516,7 +516,7 @@ TEST(scope, owned_allocators_are_refused_as_their_create_refuses_them) {
 	EXPECT_TRUE(tn_scope_verify(root.get()));
 }
 
-// The caller's storage is nobody's chunk.
+/* The caller's storage counts as no chunk. */
 TEST(scope, an_owned_arena_with_a_buffer) {
 	ledger books;
 	scope_owner root = make_scope("root", from_books(books));
@@ -534,7 +534,7 @@ TEST(scope, an_owned_arena_with_a_buffer) {
 	EXPECT_EQ(stats_of(root.get()).committed_bytes, books.held_bytes());
 }
 
-// Figures.
+/* ---- figures ---- */
 
 TEST(scope, the_figures_of_a_subtree_are_the_sums) {
 	ledger books;
@@ -589,7 +589,7 @@ std::vector<std::string> printed(const tn_scope *s) {
 	return lines;
 }
 
-// The words of a line.
+/* The words of a line. */
 std::vector<std::string> words_of(const std::string &line) {
 	std::vector<std::string> words;
 	std::istringstream in(line);
@@ -625,7 +625,7 @@ TEST(scope, print_shows_the_tree) {
 	EXPECT_EQ(printed(s)[1].find("re?quest "), 0u);
 }
 
-// A table with more columns than the terminal is still one: long names push, they are not cut.
+/* Long names push the columns to the right; they are not cut. */
 TEST(scope, print_of_long_names_and_deep_trees) {
 	scope_owner root = make_scope("root");
 	tn_scope *s = root.get();
@@ -639,4 +639,4 @@ TEST(scope, print_of_long_names_and_deep_trees) {
 	}
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,4 @@
-// Limits of scopes, and adopt, which moves what they count, on one thread.
+/* Limits of scopes, and adopt, which moves what they count, on one thread. */
 #include "use.h"
 
 #include "ledger.h"
@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t chunk_bytes = 16 * kib;
 
-// Scopes whose chunks are all of one size, from a source that counts them.
+/* Scopes whose chunks all have one size, from a source that counts them. */
 struct flat_tree {
 	flat_tree() {
 		options.chunk_bytes_max = TN_NONE;
@@ -29,7 +29,7 @@ struct flat_tree {
 	scope_owner root;
 };
 
-// Fills the chunks that it has and takes another one.
+/* Fills the scope's chunks and takes another one. */
 bool take_chunk_of(tn_scope *s) {
 	size_t chunks = stats_of(s).chunk_count;
 	while (stats_of(s).chunk_count == chunks)
@@ -46,7 +46,7 @@ size_t take_all_chunks_of(tn_scope *s) {
 	return count;
 }
 
-// Whether exactly `bytes` are left for the scope.
+/* Whether exactly `bytes` are left for the scope. */
 void expect_left(tn_scope *s, size_t bytes) {
 	size_t before = stats_of(s).external_bytes;
 	EXPECT_REFUSED(tn_scope_external(s, before + bytes + 1), ENOMEM);
@@ -156,7 +156,7 @@ TEST(scope_limits, a_chunk_that_is_not_there_is_not_counted) {
 		t.books.heal();
 		expect_left(child, 2 * chunk_bytes);
 	}
-	// The answer lies 8 bytes behind its alignment, and is handed back.
+	/* The source's answer is 8 bytes off its alignment, and is given back. */
 	t.books.misalign(8);
 	EXPECT_REFUSED(take_chunk_of(child), ENOMEM);
 	EXPECT_EQ(t.books.held_count(), 0u);
@@ -203,7 +203,7 @@ TEST(scope_limits, owned_allocators_count) {
 	expect_left(s, held);
 }
 
-// What on_soft was told.
+/* Records the calls of on_soft. */
 struct soft_calls {
 	static void note(tn_scope *s, size_t held_bytes, void *ctx) {
 		static_cast<soft_calls *>(ctx)->told.push_back({s, held_bytes});
@@ -216,7 +216,7 @@ struct soft_calls {
 		limits.ctx = this;
 		return tn_scope_limit(s, &limits);
 	}
-	// What there is since the last time.
+	/* Calls since the last time. */
 	std::vector<std::pair<tn_scope *, size_t>> take() {
 		return std::exchange(told, {});
 	}
@@ -271,7 +271,7 @@ TEST(scope_limits, on_soft_of_several_levels) {
 	EXPECT_EQ(outer.take(), (said{{t.root.get(), 5000}}));
 }
 
-// Adopt.
+/* ---- adopt ---- */
 
 TEST(scope_adopt, moves_a_scope_with_what_is_below) {
 	scope_owner root = make_scope("root"), other = make_scope("other");
@@ -373,4 +373,4 @@ TEST(scope_adopt, limits_of_the_child_stay) {
 	EXPECT_TRUE(tn_scope_verify(t.root.get()));
 }
 
-} // namespace
+} /* namespace */

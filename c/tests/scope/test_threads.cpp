@@ -1,4 +1,4 @@
-// Scopes and snapshots with many threads: shared roots, limits, readers of trees that come and go.
+/* Scopes and snapshots with many threads: shared roots, limits, readers of trees that come and go. */
 #include "use.h"
 
 #include "crowd.h"
@@ -11,12 +11,13 @@ namespace {
 
 constexpr size_t crowd = 8;
 
-// Chunks from malloc, whose sum is watched; so is what threads say of external bytes.
+/* Chunks from malloc, whose sum is watched, with the external bytes that threads report. */
 class metered_source {
 public:
 	metered_source() : source{acquire, release, this} {
 	}
-	// Before less is held, and after more is: what is seen was counted as well.
+	/* less() precedes a release and more() follows an acquisition, so the sum never exceeds the bytes
+	 * that are held. */
 	void more(size_t bytes) {
 		size_t now = held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
 		size_t most = most_.load(std::memory_order_relaxed);
@@ -58,9 +59,9 @@ scope_owner shared_root(const char *name, const tn_source *source = nullptr) {
 	return make_scope(name, options);
 }
 
-// ---- limits ----
+/* ---- limits ---- */
 
-// A thread's own scope below a shared root with limits.
+/* A thread's own scope below a shared root with limits. */
 struct customer {
 	customer(tn_scope *shared, metered_source &m, uint64_t seed) : root(shared), meter(m), d(seed) {
 		options.chunk_bytes_max = TN_NONE;
@@ -178,9 +179,9 @@ TEST(scope_threads, on_soft_is_called_by_one_of_those_that_go_above) {
 	});
 }
 
-// ---- shared roots ----
+/* ---- shared roots ---- */
 
-// Scopes on their way from thread to thread.
+/* Scopes on their way from thread to thread. */
 class cloakroom {
 public:
 	void leave(tn_scope *s) {
@@ -206,7 +207,8 @@ private:
 	std::vector<tn_scope *> scopes_;
 };
 
-// Roots S and T; below them scopes s with children c, each of which has its own address in its memory.
+/* Roots S and T; below them scopes s with children c, each of which has its own address in
+ * its memory. */
 struct two_roots {
 	void plant(tn_scope *s) {
 		auto *word = static_cast<tn_scope **>(tn_scope_alloc(s, sizeof(tn_scope *), 8));
@@ -288,7 +290,7 @@ TEST(scope_threads, a_tree_is_handed_from_thread_to_thread) {
 	}
 }
 
-// What a thread keeps for its next scopes goes back when it ends.
+/* Memory that a thread keeps for its next scopes goes back when the thread ends. */
 TEST(scope_threads, threads_that_end_keep_nothing) {
 	auto one_each = [](size_t count) {
 		for (size_t i = 0; i < count; i++)
@@ -307,7 +309,7 @@ TEST(scope_threads, threads_that_end_keep_nothing) {
 
 pthread_key_t last_words;
 
-// Called at a thread's end, again and again: also when the library has closed what it keeps for it.
+/* Called at a thread's end in every round, also after the library has ended its state of the thread. */
 void use_scopes_at_exit(void *left) {
 	scope_owner root = make_scope("at exit");
 	for (int i = 0; i < 50; i++)
@@ -328,9 +330,9 @@ TEST(scope_threads, scopes_work_to_the_end_of_a_thread) {
 	EXPECT_EQ(snapshot().size(), 1u);
 }
 
-// ---- snapshots ----
+/* ---- snapshots ---- */
 
-// What a reader finds while others come and go. The names say what must be true.
+/* Checks of a reader while scopes come and go. The names say what must be true. */
 class critic {
 public:
 	void look() {
@@ -392,7 +394,7 @@ private:
 
 	static void expect_slab(const tn_listed &l, size_t slot_bytes) {
 		EXPECT_EQ(l.kind, TN_KIND_SLAB);
-		// It is listed a moment before it publishes.
+		/* An allocator is listed a moment before it publishes figures. */
 		EXPECT_EQ(l.stats.slot_bytes, l.stats.committed_bytes == 0 ? 0 : slot_bytes);
 		EXPECT_EQ(l.stats.live_bytes, l.stats.live_count * slot_bytes);
 		EXPECT_EQ(l.stats.live_bytes + l.stats.cached_bytes, l.stats.slot_count * slot_bytes);
@@ -403,7 +405,7 @@ private:
 	size_t stable_ = 0;
 };
 
-// A tree of one thread, whose scopes are named by their depth.
+/* The tree of one thread; scopes are named by their depth. */
 void grow_and_fell(dice &d) {
 	scope_owner root = make_scope("root");
 	std::vector<tn_scope *> all = {root.get()};
@@ -419,7 +421,7 @@ void grow_and_fell(dice &d) {
 		tn_scope_reset(all[d.below(all.size())]);
 }
 
-// Named slabs of several sizes, whose records are used again and again.
+/* Named slabs of several sizes, whose records are reused again and again. */
 void build_and_raze(dice &d) {
 	size_t size = 16 * d.between(1, 20);
 	std::string name = "slab " + std::to_string(size);
@@ -436,7 +438,7 @@ void build_and_raze(dice &d) {
 	slots.resize(slots.size() + d.below(300));
 }
 
-// Those that stay, between which others come and go, are in every snapshot.
+/* Allocators that stay are in every snapshot, while others between them come and go. */
 TEST(scope_threads, snapshots_while_trees_come_and_go) {
 	constexpr size_t stable_count = 100;
 	two_roots both;
@@ -492,4 +494,4 @@ TEST(scope_threads, print_and_trim_all_while_the_owner_goes_on) {
 	EXPECT_TRUE(tn_scope_verify(root.get()));
 }
 
-} // namespace
+} /* namespace */

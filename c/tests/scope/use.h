@@ -1,4 +1,4 @@
-// Scopes as tests use them: deferred calls that are C++ functions, and what a snapshot shows.
+/* Helpers of the tests of scopes: deferred calls that are C++ functions, and snapshots. */
 #ifndef TENURE_TESTS_SCOPE_USE_H
 #define TENURE_TESTS_SCOPE_USE_H
 
@@ -7,7 +7,7 @@
 #include <deque>
 #include <functional>
 
-// Calls that outlive the scopes which they are deferred to; each counts how often it ran.
+/* Deferred calls that outlive their scopes; each counts how often it ran. */
 class deferrals {
 public:
 	struct call {
@@ -24,11 +24,11 @@ public:
 		calls_.push_back({std::move(work)});
 		return calls_.back();
 	}
-	// Defers `work` to the end of `s`; whether that was granted.
+	/* Defers `work` to the end of `s`; whether that was granted. */
 	bool on(tn_scope *s, std::function<void()> work) {
 		return tn_scope_defer(s, run, &add(std::move(work)));
 	}
-	// Whether each of the calls ran so often.
+	/* Whether each of the calls ran `times` times. */
 	bool all_ran(size_t times) const {
 		for (const call &c : calls_)
 			if (c.runs != times)
@@ -54,7 +54,7 @@ inline std::vector<tn_scope *> children_of(tn_scope *s) {
 	return children;
 }
 
-// ---- snapshots ----
+/* ---- snapshots ---- */
 
 inline std::vector<tn_listed> snapshot() {
 	std::vector<tn_listed> all;
@@ -67,7 +67,7 @@ inline std::vector<tn_listed> snapshot() {
 	return all;
 }
 
-// What is listed by that name; none when that is not exactly one.
+/* The only entry with that name, or null. */
 inline const tn_listed *find_listed(const std::vector<tn_listed> &all, const std::string &name) {
 	const tn_listed *found = nullptr;
 	for (const tn_listed &listed : all)

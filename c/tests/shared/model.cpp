@@ -1,5 +1,5 @@
-// Random programs on shared slabs against a naive model: every live slot with its bytes. One thread at
-// a time; now and then another one comes, uses what is there, leaves some of it behind, and ends.
+/* Random programs on shared slabs against a naive model: every live slot with its bytes. One thread at
+ * a time; now and then another one comes, uses what is there, leaves some of it behind, and ends. */
 #include "allocators.h"
 #include "ledger.h"
 #include "program.h"
@@ -36,7 +36,7 @@ public:
 	}
 
 private:
-	// What is looked at again and again should fit the processor's caches.
+	/* What is looked at again and again should fit the processor's caches. */
 	size_t live_max() const {
 		return std::min<size_t>(3000, 4 * mib / size);
 	}
@@ -88,7 +88,7 @@ private:
 		}
 	}
 
-	// Creation.
+	/* Creation. */
 
 	void create() {
 		static const size_t sizes[] = {1, 8, 16, 24, 32, 48, 100, 256, 1000, 4096, 20000};
@@ -160,7 +160,7 @@ private:
 		m->r.hit("fini");
 	}
 
-	// The two ways in.
+	/* The two ways in. */
 
 	tn_local *local() {
 		tn_local *now = tn_shared_slab_local(s);
@@ -186,7 +186,7 @@ private:
 		tn_shared_slab_local_free(local(), p);
 	}
 
-	// The model. A built slot keeps its first byte.
+	/* The model. A built slot keeps its first byte. */
 
 	size_t first_byte() const {
 		return building ? 1 : 0;
@@ -217,7 +217,7 @@ private:
 		write(live.back());
 	}
 
-	// The slots to free next, in one of three orders, at the end of `live`.
+	/* The slots to free next, in one of three orders, at the end of `live`. */
 	void choose(size_t count) {
 		size_t order = d.below(3);
 		static const char *const orders[] = {
@@ -281,7 +281,7 @@ private:
 		r.hit("failure");
 	}
 
-	// Operations.
+	/* Operations. */
 
 	void do_alloc() {
 		size_t held = books.held_bytes();
@@ -350,8 +350,8 @@ private:
 		void *again = alloc();
 		if (again == nullptr)
 			return expect_failure("alloc refused without a reason");
-		// The quarantine yields before an alloc has to fail; without memory for a magazine there is no
-		// order.
+		/* The quarantine yields before an alloc has to fail; without memory for a magazine there is no
+		 * order. */
 		bool pressed = books.failures() > failures || init_failed > 0 || limit != SIZE_MAX;
 		ASSERT_TRUE((again == last.p) == !debug_mode || pressed);
 		r.hit("last in, first out");
@@ -368,7 +368,7 @@ private:
 		r.hit("flush");
 	}
 
-	// What another thread frees or leaves behind is there for everyone.
+	/* What another thread frees or leaves behind is there for everyone. */
 	void do_other_thread() {
 		elsewhere = true;
 		std::thread([this] {
@@ -452,7 +452,7 @@ private:
 	reach &r;
 	ledger books;
 	tn_shared_slab *s = nullptr;
-	tn_local *handle = nullptr; // of the program's own thread
+	tn_local *handle = nullptr; /* of the program's own thread */
 	bool elsewhere = false;
 	size_t size = 0;
 	size_t align = 0;
@@ -485,8 +485,8 @@ TEST(model_shared_slab, random_programs) {
 		r.expect(op, seldom);
 	for (const char *option : {"adaptive magazines", "fixed magazines", "with limit", "without limit"})
 		r.expect(option, ops / 10000);
-	// Debug's quarantine is larger than what these programs free.
+	/* Debug's quarantine is larger than what these programs free. */
 	r.expect("free gave chunks back", debug_mode ? 0 : ops / 20000);
 }
 
-} // namespace
+} /* namespace */

@@ -1,5 +1,5 @@
-// The shared slab under a crowd: threads come and go, and every object carries the stamp of whoever has
-// it, which whoever frees it checks. When all rest, the figures are exact.
+/* The shared slab under a crowd: threads come and go, and every object carries its owner's stamp,
+ * which is checked when it is freed. When all threads rest, the figures are exact. */
 #include "crowd.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr size_t lanes = 8; // threads at a time, beside the one that watches
+constexpr size_t lanes = 8; /* threads at a time, beside the one that watches */
 constexpr size_t own_most = 200;
 constexpr size_t batch_most = 40;
 constexpr uint64_t built_mark = 0xb0117b0117b01170u;
@@ -21,7 +21,7 @@ struct setting {
 	bool built;
 };
 
-// Built objects begin with two words that the allocator's user keeps, the rest is stamped.
+/* Built objects begin with two words that survive; the rest is stamped. */
 struct built_head {
 	uint64_t mark;
 	void *self;
@@ -49,7 +49,7 @@ public:
 
 	void run(size_t phases, size_t steps);
 
-	// Takes an object for whoever has the number `owner`; nothing where there is no memory.
+	/* Takes an object for the owner with the number `owner`; null without memory. */
 	bool open(parcel &to, void *p, uint64_t stamp) {
 		if (p == nullptr)
 			return false;
@@ -59,21 +59,21 @@ public:
 		put_stamp(static_cast<char *>(p) + begin, how.size - begin, stamp);
 		return true;
 	}
-	// The object as its next owner may see it.
+	/* Leaves the object as its next owner may see it. */
 	void check(const parcel &what) {
 		wrong += !has_stamp(static_cast<char *>(what.p) + begin, how.size - begin, what.stamp);
 	}
 	size_t magazine_slots() const {
 		return how.options.magazine_slots != 0 ? how.options.magazine_slots : TN_MAGAZINE_SLOTS_MAX;
 	}
-	// More than this can be neither live nor on its way between a magazine and the depot.
+	/* Upper bound of the objects that are live or on their way between a magazine and the depot. */
 	size_t most_live() const {
 		return (lanes + 1) * (own_most + 2 * mailbox::ROOM + batch_most + 3 * magazine_slots());
 	}
 
 	const setting &how;
 	shared_slab_owner slab;
-	mailbox boxes[lanes + 1]; // the last one is for those who left things behind
+	mailbox boxes[lanes + 1]; /* the last one is for objects left behind */
 	std::atomic<size_t> wrong{0}, absurd{0}, refused{0}, passed{0};
 
 private:
@@ -98,14 +98,14 @@ private:
 
 	watched_source books;
 	const uint64_t first_seed;
-	dice chance; // of init, which one thread calls at a time
+	dice chance; /* of init, which one thread calls at a time */
 	int64_t built = 0;
 	size_t begin = 0;
 	rendezvous rest{lanes + 1};
-	std::vector<parcel> kept[lanes]; // by the threads that rest
+	std::vector<parcel> kept[lanes]; /* by the threads that rest */
 };
 
-// One thread's life.
+/* One thread's life. */
 class worker {
 public:
 	worker(program &p, size_t lane, uint64_t seed, std::vector<parcel> &own)
@@ -120,7 +120,8 @@ public:
 		p.refused += refused;
 		p.passed += passed;
 	}
-	// Before its thread ends: what it has goes to others, or stays behind for whoever cleans up.
+	/* Called before the thread ends: its objects go to other threads, or stay behind to be cleaned
+	 * up later. */
 	void leave() {
 		if (d.one_in(3) && p.boxes[lanes].send(own))
 			own.clear();
@@ -252,7 +253,7 @@ private:
 	uint64_t stamp;
 };
 
-// Every second lane is one thread that rests where it is; in the others, threads come and go.
+/* Every second lane is one thread that rests where it is; in the others, threads come and go. */
 void program::run_lane(size_t lane, size_t phases, size_t steps, uint64_t seed) {
 	worker stays(*this, lane, seed, kept[lane]);
 	for (size_t phase = 0; phase < phases; phase++) {
@@ -302,7 +303,7 @@ void program::check_at_rest() {
 		<< "an object has two owners";
 }
 
-// What one thread gets from the whole slab before it fails, given back again.
+/* Number of slots that one thread gets before the slab fails; all are given back. */
 size_t program::count_allocatable() {
 	std::vector<void *> slots;
 	while (void *p = tn_shared_slab_alloc(slab.get()))
@@ -358,7 +359,8 @@ tn_shared_slab_options options_of(size_t magazine_slots, size_t limit_bytes, siz
 	return o;
 }
 
-// Again and again with other seeds, until the time of the long form is over and what was to fail has.
+/* Repeats with other seeds until the time of the long form is over and the expected failures have
+ * happened. */
 void stress(const setting &how) {
 	auto until = std::chrono::steady_clock::now() + std::chrono::seconds(stress_seconds()) / 5;
 	bool fails = how.fails_once_in != 0 || how.options.limit_bytes != 0;
@@ -395,4 +397,4 @@ TEST(stress_shared_slab, built_objects) {
 	stress({"built", 96, options_of(0, 0, 4096), true, 50, true});
 }
 
-} // namespace
+} /* namespace */

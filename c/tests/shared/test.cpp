@@ -1,5 +1,5 @@
-// shared_slab.h, contract by contract, on one thread or one after another: what a slot is.
-// What overlapping threads do is tested elsewhere.
+/* shared_slab.h, contract by contract, on one thread or one after another: what a slot is.
+ * What overlapping threads do is tested elsewhere. */
 #include "mapped_source.h"
 #include "use.h"
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Creation.
+/* ---- creation ---- */
 
 TEST(shared_slab, starts_empty) {
 	shared_slab_owner s = make_shared_slab(24);
@@ -196,7 +196,7 @@ TEST(shared_slab, slots_of_a_mebibyte) {
 	EXPECT_EQ(books.held_bytes(), own);
 }
 
-// The handle.
+/* ---- the handle ---- */
 
 TEST(shared_slab, a_thread_has_one_handle_for_each_slab) {
 	shared_slab_owner s = make_shared_slab(32), other = make_shared_slab(32);
@@ -250,7 +250,7 @@ TEST(shared_slab, a_handle_from_before_any_alloc_works) {
 	EXPECT_EQ(tn_shared_slab_in_use(s.get()), 0u);
 }
 
-// More slabs than a thread's inlined calls know at a time.
+/* More slabs than a thread's inlined calls know at a time. */
 TEST(shared_slab, many_slabs_at_once) {
 	std::vector<shared_slab_owner> slabs;
 	std::vector<tn_local *> handles;
@@ -289,7 +289,7 @@ TEST(shared_slab, slabs_come_and_go) {
 	EXPECT_TRUE(tn_shared_slab_verify(stays.get()));
 }
 
-// Order.
+/* ---- order ---- */
 
 TEST(shared_slab, last_in_first_out) {
 	for (size_t count : {1u, 2u, 31u, 32u, 62u, 63u, 127u, 508u, 509u, 1016u, 1017u, 20000u}) {
@@ -325,7 +325,7 @@ TEST(shared_slab, fresh_slots_lie_in_order) {
 	EXPECT_GT(ascending, 150u);
 }
 
-// Batches.
+/* ---- batches ---- */
 
 TEST(shared_slab, batches_of_every_size) {
 	shared_slab_owner s = make_shared_slab(24, 8);
@@ -388,7 +388,7 @@ TEST(shared_slab, free_batch_skips_null) {
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
 }
 
-// What is touched, and what it holds.
+/* ---- what is touched, and what it holds ---- */
 
 TEST(shared_slab, one_object_does_not_touch_the_whole_chunk) {
 	mapped_source source;
@@ -459,7 +459,7 @@ TEST(shared_slab, what_is_written_to_free_slots_misleads_nobody) {
 		EXPECT_TRUE(tn_shared_slab_owns(s.get(), p));
 }
 
-// Built slots.
+/* ---- built slots ---- */
 
 struct builder {
 	static bool build(void *slot, void *ctx) {
@@ -507,7 +507,7 @@ TEST(shared_slab, slots_are_built_once_and_keep_their_state) {
 				tn_shared_slab_flush(s.get());
 			slots = take(s.get(), 1000);
 		}
-		// Debug builds others while the freed ones are in quarantine.
+		/* Debug builds others while the freed ones are in quarantine. */
 		if (!debug_mode) {
 			EXPECT_EQ(b.inits, built);
 			for (void *p : slots)
@@ -543,7 +543,7 @@ TEST(shared_slab, trim_takes_apart_what_goes_back) {
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
 }
 
-// Allocates until the limit, through failures of init; returns how many slots there were.
+/* Allocates until the limit, through failures of init; returns how many slots there were. */
 size_t exhaust_with_failing_init(builder &b, tn_shared_slab *s) {
 	std::vector<void *> slots;
 	for (errno = 0;; errno = 0) {
@@ -601,7 +601,7 @@ TEST(shared_slab, a_failing_init_leaves_a_batch_undone) {
 		EXPECT_EQ(b.built.count(p), 1u);
 }
 
-// Looking.
+/* ---- looking ---- */
 
 void note_slot(void *slot, void *ctx) {
 	EXPECT_TRUE(static_cast<std::set<void *> *>(ctx)->insert(slot).second) << "visited twice";
@@ -703,4 +703,4 @@ TEST(shared_slab, chunks_are_counted) {
 	EXPECT_GT(chunks, 30u);
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,4 @@
-// shared_slab.h, contract by contract: where its memory comes from and when it goes back.
+/* shared_slab.h, contract by contract: where its memory comes from and when it goes back. */
 #include "mapped_source.h"
 #include "process.h"
 #include "use.h"
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Flush and trim.
+/* ---- flush and trim ---- */
 
 TEST(shared_slab, flush_gives_to_others) {
 	ledger books;
@@ -110,7 +110,7 @@ TEST(shared_slab, trimmed_memory_really_goes) {
 	expect_resident_below(before + 12 * mib);
 }
 
-// What a thread holds goes at its next slow path after another one has trimmed.
+/* A thread gives up its slots on its next slow path after another thread has trimmed. */
 TEST(shared_slab, trim_asks_other_threads) {
 	if (debug_mode)
 		GTEST_SKIP() << "no thread holds anything there";
@@ -124,10 +124,10 @@ TEST(shared_slab, trim_asks_other_threads) {
 	void *last = slots.back();
 	slots.pop_back();
 	tn_shared_slab_flush(s.get());
-	give(s.get(), slots); // two full magazines
+	give(s.get(), slots); /* two full magazines */
 	trim_elsewhere();
 	EXPECT_GE(stats_of(s.get()).chunk_count, 33u / 3) << "this thread's magazines are its own";
-	tn_shared_slab_free(s.get(), last); // a slow path
+	tn_shared_slab_free(s.get(), last); /* a slow path */
 	trim_elsewhere();
 	EXPECT_LE(stats_of(s.get()).chunk_count, 1u) << "it was asked to flush and did not";
 	tn_shared_slab_flush(s.get());
@@ -135,16 +135,16 @@ TEST(shared_slab, trim_asks_other_threads) {
 	EXPECT_EQ(books.held_bytes(), own) << "after its flush, any thread can give it back";
 }
 
-// Retention.
+/* ---- retention ---- */
 
-// Chunks that stay after `count` slots were taken, freed and flushed.
+/* Chunks that stay after `count` slots were taken, freed and flushed. */
 size_t chunks_kept(size_t retain, size_t count, const ledger &books) {
 	tn_shared_slab_options options = with_source(books);
 	options.retain_chunks = retain;
 	options.magazine_slots = 64;
 	shared_slab_owner s = make_shared_slab(112, 0, options);
 	give(s.get(), take(s.get(), count));
-	// Windows end by what goes through the depot.
+	/* Windows end by what goes through the depot. */
 	for (size_t moved = 0; moved < 8 * count; moved += 600)
 		give(s.get(), take(s.get(), 600));
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
@@ -159,7 +159,7 @@ TEST(shared_slab, a_burst_goes_back_without_trim) {
 	if (debug_mode) {
 		EXPECT_LE(none, five) << "the quarantine holds chunks too";
 	} else {
-		// At 580 slots a chunk: 600 in use, two magazines, and what is only partly free.
+		/* At 580 slots a chunk: 600 in use, two magazines, and chunks that are partly free. */
 		EXPECT_LE(none, 6u);
 		EXPECT_LE(five, 11u);
 		EXPECT_GE(five, 5u);
@@ -209,7 +209,7 @@ TEST(shared_slab, magazine_slots_bound_what_a_thread_keeps) {
 	}
 }
 
-// Limits and sources.
+/* ---- limits and sources ---- */
 
 TEST(shared_slab, limit_is_never_passed) {
 	for (size_t limit :
@@ -227,7 +227,8 @@ TEST(shared_slab, limit_is_never_passed) {
 			EXPECT_EQ(errno, ENOMEM);
 			EXPECT_LE(books.peak_bytes(), limit);
 			EXPECT_TRUE(tn_shared_slab_verify(s.get()));
-			// All but what holds no whole slot: the record, the chunks' heads, less than a chunk.
+			/* All but the parts that hold no whole slot: the record, the chunks' heads, less than a
+			 * chunk. */
 			if (!debug_mode) {
 				EXPECT_GT(slots.size() * 112 + page, (limit - page) * 3 / 4) << limit;
 			}
@@ -261,7 +262,8 @@ TEST(shared_slab, a_full_slab_serves_again_after_free) {
 	}
 }
 
-// Many magazines need more than the limit leaves: then fewer, and every slot is still served.
+/* Many magazines need more than the limit leaves: then there are fewer, and every slot is still
+ * served. */
 TEST(shared_slab, magazines_count_against_the_limit) {
 	for (size_t magazine_slots : {1u, 2u, 5u}) {
 		ledger books;
@@ -340,4 +342,4 @@ TEST(shared_slab, destroy_with_live_slots_is_legal) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-} // namespace
+} /* namespace */

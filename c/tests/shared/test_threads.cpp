@@ -1,4 +1,4 @@
-// The shared slab and its threads: they end, use it late, outlive it, flush and trim for each other.
+/* The shared slab and its threads: they end, use it late, outlive it, flush and trim for each other. */
 #include "crowd.h"
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 namespace {
 
-// ---- before anything else ----
+/* ---- before anything else ---- */
 
-// Made before Tenure makes its own keys, and after: a destructor may run before or after Tenure's.
+/* Made before Tenure makes its own keys, and after: a destructor may run before or after Tenure's. */
 pthread_key_t first_key, last_key;
 bool early_use_worked = false;
 
@@ -31,7 +31,7 @@ TEST(shared_threads, a_constructor_may_be_the_first_user) {
 	EXPECT_TRUE(early_use_worked);
 }
 
-// ---- threads that end ----
+/* ---- threads that end ---- */
 
 void free_and_check(tn_shared_slab *s, const std::vector<parcel> &parcels, size_t size) {
 	size_t wrong = 0;
@@ -42,7 +42,7 @@ void free_and_check(tn_shared_slab *s, const std::vector<parcel> &parcels, size_
 	EXPECT_EQ(wrong, 0u);
 }
 
-// Uses `count` objects and leaves a few of them behind, stamped.
+/* Uses `count` objects and leaves a few of them behind, stamped. */
 void live_and_leave(tn_shared_slab *s, size_t count, size_t left, uint64_t stamp, mailbox &to) {
 	std::vector<parcel> own;
 	for (size_t i = 0; i < count; i++) {
@@ -105,7 +105,7 @@ TEST(shared_threads, a_thread_that_ends_gives_its_slots_to_others) {
 	EXPECT_EQ(tn_shared_slab_in_use(s.get()), 0u);
 }
 
-// ---- late destructors ----
+/* ---- late destructors ---- */
 
 struct late_use {
 	tn_shared_slab *plain, *built;
@@ -156,7 +156,7 @@ struct late_owner {
 thread_local late_owner owner_of_thread;
 
 TEST(shared_threads, late_destructors_allocate_and_free) {
-	// ThreadSanitizer itself has gone in the fourth.
+	/* ThreadSanitizer itself ends in the fourth round. */
 	constexpr size_t rounds = thread_sanitized ? 3 : 4, threads = debug_mode ? 6 : 20;
 	int64_t built_count = 0;
 	tn_shared_slab_options o = {};
@@ -196,12 +196,12 @@ TEST(shared_threads, late_destructors_allocate_and_free) {
 	EXPECT_EQ(built_count, 0);
 }
 
-// ---- slabs that end before their threads ----
+/* ---- slabs that end before their threads ---- */
 
-// Debug lists them, which nobody wants to read.
+/* Debug would list live slots, so it has none at the end. */
 constexpr size_t live_at_the_end = debug_mode ? 0 : 10;
 
-// What a thread does with a slab of which it keeps slots in its magazines, and some that are live.
+/* Work of a thread on a slab: at the end it keeps slots in its magazines, and some live ones. */
 void use_and_keep_slots(tn_shared_slab *s, size_t size, uint64_t stamp) {
 	std::vector<parcel> own;
 	for (size_t i = 0; i < 60; i++) {
@@ -240,7 +240,7 @@ struct life_of_slab {
 	}
 };
 
-// Four threads use one slab after another and never give back what they have; then they end.
+/* Four threads use one slab after another and never give back their slots; then they end. */
 size_t outlive_slabs(size_t rounds) {
 	constexpr size_t threads = 4;
 	rendezvous rest(threads + 1);
@@ -282,7 +282,7 @@ TEST(shared_threads, slabs_end_before_the_threads_that_used_them) {
 	}
 }
 
-// Whether `work`, in a child, ends in a panic.
+/* Whether `work`, in a child, ends in a panic. */
 bool panics(const std::function<void()> &work) {
 	int status = in_child(
 		[&] {
@@ -315,7 +315,8 @@ TEST(shared_threads, a_handle_of_a_dead_slab_panics) {
 				<< alloc << ", other slabs in between " << others;
 }
 
-// The thread is busy with other slabs while one that it has used ends; then it uses the handle of that.
+/* The thread is busy with other slabs while one that it has used ends; then it uses the handle of
+ * the ended one. */
 TEST(shared_threads, a_slab_ends_while_its_threads_use_others) {
 	if (thread_sanitized)
 		GTEST_SKIP() << "threads in a child";
@@ -343,7 +344,7 @@ TEST(shared_threads, a_slab_ends_while_its_threads_use_others) {
 		}));
 }
 
-// More than are near at once, and more than there are chains.
+/* More than are near at once, and more than there are chains. */
 TEST(shared_threads, a_hundred_slabs_in_each_of_four_threads) {
 	constexpr size_t slabs = 100;
 	std::vector<shared_slab_owner> s;
@@ -380,7 +381,7 @@ TEST(shared_threads, a_hundred_slabs_in_each_of_four_threads) {
 	}
 }
 
-// ---- flush and trim between threads ----
+/* ---- flush and trim between threads ---- */
 
 size_t count_owned(const tn_shared_slab *s, const std::vector<void *> &slots) {
 	size_t count = 0;
@@ -399,7 +400,7 @@ TEST(shared_threads, trim_reaches_idle_threads_at_their_next_slow_path) {
 	o.source = &books.source;
 	shared_slab_owner s = make_shared_slab(size, 0, o);
 	size_t at_first = books.held_bytes();
-	// The first three chunks, and some of the fourth.
+	/* The first three chunks, and some of the fourth. */
 	std::vector<void *> mine(100), its(300);
 	EXPECT_TRUE(tn_shared_slab_alloc_batch(s.get(), mine.data(), mine.size()));
 	rendezvous rest(2);
@@ -408,7 +409,7 @@ TEST(shared_threads, trim_reaches_idle_threads_at_their_next_slow_path) {
 		tn_shared_slab_free_batch(s.get(), its.data(), its.size());
 		rest.meet();
 		rest.meet();
-		// More than a magazine has room for.
+		/* More than a magazine has room for. */
 		tn_shared_slab_free_batch(s.get(), mine.data(), magazine + 1);
 		rest.meet();
 		rest.meet();
@@ -454,4 +455,4 @@ TEST(shared_threads, what_one_thread_flushes_another_gets) {
 	other.join();
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,4 @@
-// What the tests of the shared slab have in common.
+/* What the tests of the shared slab have in common. */
 #ifndef TENURE_TESTS_SHARED_SLAB_USE_H
 #define TENURE_TESTS_SHARED_SLAB_USE_H
 
@@ -35,10 +35,10 @@ inline void give(tn_shared_slab *s, const std::vector<void *> &slots) {
 		tn_shared_slab_free(s, slot);
 }
 
-// All that the slab has.
+/* All that the slab has. */
 inline std::vector<void *> exhaust(tn_shared_slab *s) {
 	std::vector<void *> slots;
-	// A limit that does not hold should not take the machine with it.
+	/* A limit that does not hold should not take the machine with it. */
 	constexpr size_t too_many = 500000;
 	while (slots.size() < too_many) {
 		void *p = tn_shared_slab_alloc(s);

@@ -1,4 +1,4 @@
-// Random programs on slabs against a naive model: every live slot with its bytes.
+/* Random programs on slabs against a naive model: every live slot with its bytes. */
 #include "allocators.h"
 #include "ledger.h"
 #include "program.h"
@@ -80,7 +80,7 @@ private:
 		}
 	}
 
-	// Creation.
+	/* Creation. */
 
 	void create() {
 		static const size_t sizes[] = {1, 8, 16, 24, 32, 48, 100, 256, 1000, 4096, 20000};
@@ -148,7 +148,7 @@ private:
 		m->r.hit("fini");
 	}
 
-	// The model. A built slot keeps its first byte.
+	/* The model. A built slot keeps its first byte. */
 
 	size_t first_byte() const {
 		return building ? 1 : 0;
@@ -179,7 +179,7 @@ private:
 		write(live.back());
 	}
 
-	// The slots to free next, in one of three orders, at the end of `live`.
+	/* The slots to free next, in one of three orders, at the end of `live`. */
 	void choose(size_t count) {
 		size_t order = d.below(3);
 		static const char *const orders[] = {
@@ -226,7 +226,7 @@ private:
 		r.hit("stats");
 	}
 
-	// Chunks with live slots are full or partial; those without are neither.
+	/* Chunks with live slots are full or partial; those without are neither. */
 	void check_partial(const tn_stats &stats) {
 		std::set<const void *> with_live;
 		for (const slot &one : live)
@@ -246,7 +246,7 @@ private:
 		r.hit("failure");
 	}
 
-	// Operations.
+	/* Operations. */
 
 	void do_alloc() {
 		size_t chunks = books.held_count();
@@ -321,7 +321,7 @@ private:
 		if (debug_mode && again == nullptr)
 			return expect_failure("alloc refused without a reason");
 		if (debug_mode) {
-			// The quarantine yields before an alloc has to fail, and only then.
+			/* The quarantine yields before an alloc has to fail, and only then. */
 			bool pressed = books.failures() > failures || init_failed > 0 || limit != SIZE_MAX;
 			ASSERT_TRUE(again != last.p || pressed) << "quarantine";
 		} else {
@@ -442,4 +442,4 @@ TEST(model_slab, random_programs) {
 		r.expect(op, seldom);
 }
 
-} // namespace
+} /* namespace */

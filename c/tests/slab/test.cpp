@@ -1,4 +1,4 @@
-// slab.h, contract by contract.
+/* slab.h, contract by contract. */
 #include "allocators.h"
 #include "ledger.h"
 #include "mapped_source.h"
@@ -33,7 +33,7 @@ void give(tn_slab *s, const std::vector<void *> &slots) {
 		tn_slab_free(s, slot);
 }
 
-// All that the slab has.
+/* All that the slab has. */
 std::vector<void *> exhaust(tn_slab *s) {
 	std::vector<void *> slots;
 	while (void *p = tn_slab_alloc(s))
@@ -49,7 +49,7 @@ bool disjoint(std::vector<void *> slots, size_t size) {
 	return true;
 }
 
-// Creation.
+/* ---- creation ---- */
 
 TEST(slab, starts_empty) {
 	slab_owner s = make_slab(24);
@@ -181,7 +181,7 @@ TEST(slab, the_largest_alignment) {
 	EXPECT_EQ(tn_slab_slot_size(s.get()), TN_ALIGN_MAX);
 }
 
-// Order.
+/* ---- order ---- */
 
 TEST(slab, last_in_first_out) {
 	for (size_t count : {1u, 2u, 15u, 16u, 17u, 127u, 128u, 129u, 511u}) {
@@ -223,7 +223,7 @@ TEST(slab, fresh_slots_lie_in_order) {
 	EXPECT_GT(ascending, 150u);
 }
 
-// Batches.
+/* ---- batches ---- */
 
 TEST(slab, batches_of_every_size) {
 	slab_owner s = make_slab(24, 8);
@@ -298,7 +298,7 @@ TEST(slab, free_batch_skips_null) {
 	EXPECT_TRUE(tn_slab_verify(s.get()));
 }
 
-// What is touched.
+/* ---- what is touched ---- */
 
 TEST(slab, one_object_does_not_touch_the_whole_chunk) {
 	mapped_source source;
@@ -310,7 +310,7 @@ TEST(slab, one_object_does_not_touch_the_whole_chunk) {
 	ASSERT_NE(p, nullptr);
 	std::memset(p, 1, 64);
 	size_t touched = source.resident_pages();
-	// Debug fills the fences of a chunk at once.
+	/* Debug fills the fences of a chunk at once. */
 	if (debug_mode) {
 		EXPECT_GT(touched, 0u);
 	} else {
@@ -382,7 +382,7 @@ TEST(slab, what_is_written_to_free_slots_misleads_nobody) {
 		EXPECT_EQ(mine.erase(p), 1u);
 }
 
-// Reset, trim and retention.
+/* ---- reset, trim and retention ---- */
 
 TEST(slab, reset_forgets_every_slot_and_keeps_the_chunks) {
 	ledger books;
@@ -468,7 +468,7 @@ TEST(slab, trimmed_memory_really_goes) {
 	expect_resident_below(before + 12 * mib);
 }
 
-// Chunks that stay after `count` slots were taken and freed, and some more frees were seen.
+/* Chunks that stay after `count` slots were taken and freed, and some more frees were seen. */
 size_t chunks_kept(size_t retain, size_t count, const ledger &books) {
 	tn_slab_options options = with_source(books);
 	options.retain_chunks = retain;
@@ -485,12 +485,12 @@ TEST(slab, retain_chunks_bounds_the_empty_chunks) {
 	size_t none = chunks_kept(TN_NONE, 60000, books);
 	size_t five = chunks_kept(5, 60000, books);
 	size_t many = chunks_kept(1000, 60000, books);
-	// In debug the quarantine holds chunks too.
+	/* In debug the quarantine holds chunks too. */
 	if (debug_mode) {
 		EXPECT_LE(none, five);
 	} else {
-		// Half as many again; at 546 slots a chunk, 1022 slots in two magazines and what was in use
-		// when it was decided (up to 600); and a chunk that is partly free.
+		/* Half as many again; at 546 slots a chunk, 1022 slots in two magazines and what was in use
+		 * when it was decided (up to 600); and a chunk that is partly free. */
 		size_t in_hand = (1022 + 600) / 546;
 		EXPECT_LE(none, in_hand + 2);
 		EXPECT_GE(five, 5u);
@@ -517,7 +517,7 @@ TEST(slab, default_retention_keeps_what_recent_use_needs) {
 	}
 }
 
-// Built slots.
+/* ---- built slots ---- */
 
 struct builder {
 	static bool build(void *slot, void *ctx) {
@@ -563,7 +563,7 @@ TEST(slab, slots_are_built_once_and_keep_their_state) {
 			give(s.get(), slots);
 			slots = take(s.get(), 1000);
 		}
-		// Debug builds others while the freed ones are in quarantine.
+		/* Debug builds others while the freed ones are in quarantine. */
 		if (!debug_mode) {
 			EXPECT_EQ(b.inits, built);
 			for (void *p : slots)
@@ -663,7 +663,7 @@ TEST(slab, a_failing_init_leaves_a_batch_undone) {
 		EXPECT_EQ(b.built.count(p), 1u);
 }
 
-// Looking.
+/* ---- looking ---- */
 
 void note_slot(void *slot, void *ctx) {
 	EXPECT_TRUE(static_cast<std::set<void *> *>(ctx)->insert(slot).second) << "visited twice";
@@ -751,7 +751,7 @@ TEST(slab, figures_are_exact) {
 	}
 }
 
-// Limits and sources.
+/* ---- limits and sources ---- */
 
 TEST(slab, limit_is_never_passed) {
 	for (size_t limit : {default_chunk, 2 * default_chunk, 5 * default_chunk + 100}) {
@@ -829,7 +829,7 @@ TEST(slab, source_asked_for_alignment_of_the_size) {
 	take(s.get(), 3000);
 	size_t chunks = 0;
 	for (auto &chunk : source.chunks) {
-		// What the slab itself lies in is smaller, and no chunk.
+		/* What the slab itself lies in is smaller, and no chunk. */
 		bool own = chunk.second < default_chunk;
 		EXPECT_TRUE(aligned_to(chunk.first, own ? page : chunk.second));
 		chunks += !own;
@@ -862,4 +862,4 @@ TEST(slab, retaining_more_chunks_than_there_can_be_keeps_all) {
 	EXPECT_EQ(chunks_kept(SIZE_MAX - 1, 60000, books), many);
 }
 
-} // namespace
+} /* namespace */

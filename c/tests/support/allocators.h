@@ -1,4 +1,4 @@
-// Owners, snapshots and fill patterns that every test of an allocator needs.
+/* Owners, snapshots and fill patterns that every test of an allocator needs. */
 #ifndef TENURE_TESTS_ALLOCATORS_H
 #define TENURE_TESTS_ALLOCATORS_H
 
@@ -73,12 +73,12 @@ inline pool_owner make_pool(size_t size, size_t align = 0, const tn_pool_options
 	return pool_owner(tn_pool_create(size, align, &options));
 }
 
-// A root.
+/* A root. */
 inline scope_owner make_scope(const char *name = nullptr, const tn_scope_options &options = {}) {
 	return scope_owner(tn_scope_create(nullptr, name, &options));
 }
 
-// An arena in the caller's storage.
+/* An arena in the caller's storage. */
 class placed_arena {
 public:
 	explicit placed_arena(const tn_arena_options &options = {})
@@ -122,14 +122,14 @@ inline tn_stats stats_of(const tn_pool *p) {
 	return stats;
 }
 
-// Of the scope and what it owns.
+/* Of the scope and the allocators that it owns. */
 inline tn_stats stats_of(const tn_scope *s) {
 	tn_stats stats;
 	tn_scope_stats(s, &stats, nullptr);
 	return stats;
 }
 
-// With all scopes below.
+/* With all scopes below. */
 inline tn_stats stats_below(const tn_scope *s) {
 	tn_stats stats;
 	tn_scope_stats(s, nullptr, &stats);
@@ -155,7 +155,7 @@ inline std::string to_text(const tn_stats &s) {
 	return text;
 }
 
-// A byte pattern that differs from block to block and along each block.
+/* A byte pattern that differs from block to block and along each block. */
 inline unsigned char pattern_at(uint64_t seed, size_t i) {
 	return static_cast<unsigned char>((seed * 131 + i * 7 + (i >> 8)) ^ 0x5a);
 }

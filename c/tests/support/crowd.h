@@ -1,4 +1,5 @@
-// Many threads at once: started together, with objects that know their owner and a source that watches.
+/* Many threads at once: started together, with objects that know their owner and a source that is
+ * watched. */
 #ifndef TENURE_TESTS_CROWD_H
 #define TENURE_TESTS_CROWD_H
 
@@ -14,18 +15,19 @@
 #include <thread>
 
 #if defined(__SANITIZE_THREAD__)
-// A thread that ended just before a fork is one that the child cannot join.
+/* The child cannot join a thread that ended just before the fork. */
 extern "C" __attribute__((weak)) const char *__tsan_default_options() {
 	return "report_thread_leaks=0";
 }
 #endif
 
-// TENURE_STRESS_SECONDS asks for the long form of every test here; without it they take a second each.
+/* TENURE_STRESS_SECONDS asks for the long form of every test here; without it they take a
+ * second each. */
 inline uint64_t stress_seconds() {
 	return number_from_environment("TENURE_STRESS_SECONDS", 0);
 }
 
-// How often something is done: in the long form, in the short one, and fewer times under a sanitizer.
+/* Number of repetitions: in the long form, in the short one, and fewer under a sanitizer. */
 inline size_t times(size_t in_long_form, size_t otherwise) {
 	return stress_seconds() > 0 ? in_long_form : sanitized ? (otherwise + 9) / 10 : otherwise;
 }
@@ -34,7 +36,7 @@ template <typename F> void in_thread(F work) {
 	std::thread(work).join();
 }
 
-// Runs work(0) to work(count - 1), each in a thread; they begin together.
+/* Runs work(0) to work(count - 1), each in a thread; they begin together. */
 template <typename F> void in_crowd(size_t count, F work) {
 	std::atomic<size_t> missing{count};
 	std::vector<std::thread> threads;
@@ -48,7 +50,7 @@ template <typename F> void in_crowd(size_t count, F work) {
 		thread.join();
 }
 
-// Where a fixed number of threads wait for each other, again and again.
+/* A barrier of a fixed number of threads, for repeated use. */
 class rendezvous {
 public:
 	explicit rendezvous(size_t count) : count_(count) {
@@ -71,9 +73,9 @@ private:
 	size_t here_ = 0, turn_ = 0;
 };
 
-// ---- stamps ----
+/* ---- stamps ---- */
 
-// An object is full of words that nobody else's object has, from its first byte to its last.
+/* An object is filled, from its first byte to its last, with words that no other owner's object has. */
 inline uint64_t stamp_word(uint64_t stamp, size_t i) {
 	return (stamp + i) * 0x9e3779b97f4a7c15u ^ stamp;
 }
@@ -97,12 +99,12 @@ struct parcel {
 	uint64_t stamp;
 };
 
-// A bounded queue of objects on their way to another thread.
+/* A bounded queue of objects on their way to another thread. */
 class mailbox {
 public:
 	enum { ROOM = 256 };
 
-	// Whether all of it fitted.
+	/* Whether all of it fitted. */
 	bool send(const std::vector<parcel> &parcels) {
 		std::lock_guard<std::mutex> hold(lock_);
 		if (parcels_.size() + parcels.size() > ROOM)
@@ -124,10 +126,10 @@ private:
 	std::vector<parcel> parcels_;
 };
 
-// ---- a source ----
+/* ---- a source ---- */
 
-// Keeps books under a lock of its own, fails once in `fails_once_in` calls, and notices when two
-// threads are inside.
+/* Keeps books under a lock of its own, fails one in `fails_once_in` calls, and notices when two
+ * threads are inside. */
 class watched_source {
 public:
 	watched_source() : source{acquire, release, this} {
@@ -153,7 +155,7 @@ public:
 	std::atomic<size_t> failures{0}, calls{0}, wrong{0};
 
 private:
-	// Two threads inside are two too many, whatever the lock does for the books.
+	/* Two threads inside break the contract, even though the lock protects the books. */
 	class visit {
 	public:
 		explicit visit(watched_source *to) : to_(to) {

@@ -1,4 +1,4 @@
-// A source of chunks that keeps books on itself and fails when told to.
+/* A source of chunks that keeps books on itself and fails when told to. */
 #ifndef TENURE_TESTS_LEDGER_H
 #define TENURE_TESTS_LEDGER_H
 
@@ -57,7 +57,7 @@ public:
 		return peak_bytes_;
 	}
 
-	// The call number `first` (from 1, counted from now) and the next count-1 fail.
+	/* The call number `first` (from 1, counted from now) and the next count-1 fail. */
 	void fail(size_t first, size_t count) {
 		fail_from_ = calls_ + first;
 		fail_count_ = count;
@@ -65,7 +65,7 @@ public:
 	void heal() {
 		fail_count_ = 0;
 	}
-	// Answers lie `bytes` behind the alignment that was asked for.
+	/* Answers are `bytes` behind the requested alignment. */
 	void misalign(size_t bytes) {
 		misalign_ = bytes;
 	}
@@ -104,7 +104,7 @@ private:
 		void *p = nullptr;
 		if (posix_memalign(&p, align < 4096 ? 4096 : align, size + misalign_) != 0)
 			return nullptr;
-		// Whoever counts on zeroed chunks is found out.
+		/* Finds allocators that rely on zeroed chunks. */
 		std::memset(p, 0xa5, size + misalign_);
 		p = static_cast<char *>(p) + misalign_;
 		held_[p] = size;
@@ -119,7 +119,7 @@ private:
 			wrong_++;
 			return;
 		}
-		// A chunk that comes back with protected pages faults here.
+		/* A chunk that comes back with protected pages faults here. */
 		std::memset(p, 0xdd, size);
 		held_bytes_ -= size;
 		released_++;

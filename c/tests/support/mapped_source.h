@@ -1,4 +1,4 @@
-// A source whose chunks are fresh mappings, so that the pages that were touched can be counted.
+/* A source whose chunks are fresh mappings, so that the pages that were touched can be counted. */
 #ifndef TENURE_TESTS_MAPPED_SOURCE_H
 #define TENURE_TESTS_MAPPED_SOURCE_H
 

@@ -1,4 +1,4 @@
-// What the process looks like from outside, and work done in a child of it.
+/* The process seen from outside, and work done in a child of it. */
 #ifndef TENURE_TESTS_PROCESS_H
 #define TENURE_TESTS_PROCESS_H
 
@@ -15,10 +15,10 @@
 
 constexpr std::string_view sanitizers = TENURE_SANITIZE;
 constexpr bool thread_sanitized = sanitizers.find("thread") != sanitizers.npos;
-// Address space and resident memory are the sanitizer's then.
+/* A sanitizer changes address space and resident memory. */
 constexpr bool sanitized = thread_sanitized || sanitizers.find("address") != sanitizers.npos;
 
-// Bytes of memory that back the process now.
+/* Resident bytes of the process. */
 inline size_t resident_bytes() {
 	unsigned long total = 0, resident = 0;
 	FILE *f = std::fopen("/proc/self/statm", "r");
@@ -36,7 +36,7 @@ inline void expect_resident_below(size_t bytes) {
 	}
 }
 
-// Bytes of address space.
+/* Bytes of address space. */
 inline size_t address_space_bytes() {
 	unsigned long total = 0;
 	FILE *f = std::fopen("/proc/self/statm", "r");
@@ -48,7 +48,7 @@ inline size_t address_space_bytes() {
 	return total * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Waits for `child`; its wait status, or -1 when it had to be killed after `seconds`.
+/* Waits for `child`; returns its wait status, or -1 when it had to be killed after `seconds`. */
 inline int wait_for(pid_t child, int seconds) {
 	const timespec pause = {0, 1000000};
 	for (int tick = 0; tick < seconds * 1000; tick++) {
@@ -62,7 +62,7 @@ inline int wait_for(pid_t child, int seconds) {
 	return -1;
 }
 
-// Runs `work` in a child, which exits with what it returns; as wait_for.
+/* Runs `work` in a child, which exits with its result; returns like wait_for. */
 inline int in_child(const std::function<int()> &work, int seconds) {
 	pid_t child = fork();
 	if (child == 0)

@@ -1,4 +1,4 @@
-// Random programs: their seed, their length, and the proof that they reached what they are for.
+/* Random programs: their seed, their length, and the proof that they reached their targets. */
 #ifndef TENURE_TESTS_PROGRAM_H
 #define TENURE_TESTS_PROGRAM_H
 
@@ -22,7 +22,7 @@ inline uint64_t program_ops(uint64_t otherwise) {
 	return number_from_environment("TENURE_MODEL_OPS", otherwise);
 }
 
-// splitmix64 (Steele, Lea, Flood 2014): the same numbers on every platform.
+/* splitmix64 (Steele, Lea, Flood 2014): the same numbers on every platform. */
 class dice {
 public:
 	explicit dice(uint64_t seed) : state_(seed) {
@@ -47,7 +47,7 @@ private:
 	uint64_t state_;
 };
 
-// Counts what a program did. A program that never grew has tested nothing.
+/* Counts the events of a program. A program that never grew has tested nothing. */
 class reach {
 public:
 	uint64_t seed() const {
@@ -68,7 +68,7 @@ private:
 	std::map<std::string, uint64_t> hits_;
 };
 
-// Runs programs of `length` random operations until there were `ops`; whether none has failed.
+/* Runs programs of `length` random operations until there were `ops`; returns whether none failed. */
 template <class Program> bool run_programs(uint64_t ops, uint64_t length, reach &r) {
 	SCOPED_TRACE("TENURE_SEED=" + std::to_string(r.seed()));
 	for (uint64_t done = 0; done < ops; done += length) {

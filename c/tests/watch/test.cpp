@@ -1,4 +1,4 @@
-/* tn_watch: what fails silently is named, once and in time; what only looks like it is not. */
+/* tn_watch: a silent failure is named, once and in time; behaviour that only looks like one is not. */
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -107,7 +107,7 @@ TEST_F(watch, scope_that_never_resets_is_named_in_time_and_others_are_not) {
 				tn_scope_reset(resets);
 		},
 		[&] { return log_.has("keep-alive") && log_.has("growing arena"); });
-	/* Nobody stops at a point in time on a busy machine; but it is not named at once either. */
+	/* A busy machine cannot stop at an exact time; but the failure is not named at once either. */
 	EXPECT_GE(took, growing_ms / 2);
 	run([&] { tn_scope_alloc(grows, 500, 0); },
 		[until = clock::now() + std::chrono::milliseconds(200)] { return clock::now() > until; });
@@ -258,4 +258,4 @@ TEST_F(watch, begins_ends_and_is_replaced) {
 	tn_arena_destroy(a);
 }
 
-} // namespace
+} /* namespace */

@@ -1,4 +1,5 @@
-// The live view from both sides: what a process shows, who may look, and what no reader can do to it.
+/* The live view from both sides: its content, the right to read it, and the harm that no reader can
+ * do. */
 #include "process.h"
 #include "program.h"
 
@@ -39,7 +40,7 @@ void pause_ms(long ms) {
 	nanosleep(&pause, nullptr);
 }
 
-// A view that is closed again.
+/* A view that is closed again. */
 struct reader {
 	view v = {};
 	explicit reader(pid_t pid) : opened(view_open(&v, pid)) {
@@ -52,7 +53,7 @@ struct reader {
 	bool read() {
 		return opened && view_read(&v);
 	}
-	// A snapshot that began after now.
+	/* A snapshot that began after now. */
 	bool read_newer() {
 		uint64_t now = tn_os_milliseconds();
 		while (read()) {
@@ -88,7 +89,7 @@ std::string path_of_own_view() {
 	return found;
 }
 
-// The observer's threads, by their name.
+/* The observer's threads, by their name. */
 size_t observers() {
 	size_t count = 0;
 	DIR *tasks = opendir("/proc/self/task");
@@ -223,7 +224,7 @@ TEST(live, nobody_else_can_write) {
 	close(file);
 }
 
-// All of it is there from the start.
+/* The file's memory is allocated from the start. */
 TEST(live, has_its_memory) {
 	shown on;
 	struct stat is;
@@ -264,15 +265,15 @@ TEST(live, a_reader_follows_a_view_that_is_replaced) {
 	EXPECT_TRUE(other.read()) << other.message();
 }
 
-// As a program does that goes into the background.
+/* Like a program that goes into the background. */
 TEST(live, closing_all_files_ends_nothing) {
 	shown on;
 	int number = std::atoi(path_of_own_view().c_str() + std::strlen("/proc/self/fd/"));
-	// Not where ThreadSanitizer sees it: that a program does so is a race, and no bug of the view.
+	/* Not under ThreadSanitizer: such a program has a race of its own, which is no bug of the view. */
 	syscall(SYS_close, number);
 	int strange = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC));
 	EXPECT_EQ(strange, number);
-	// The file is there a moment before there is something in it.
+	/* The file exists a moment before it has content. */
 	EXPECT_TRUE(soon([] { return !path_of_own_view().empty() && reader(getpid()).read(); }));
 	tn_live_stop();
 	EXPECT_EQ(fcntl(strange, F_GETFD), FD_CLOEXEC) << "the file of somebody else was closed";
@@ -293,19 +294,19 @@ TEST(live, malloc_says_something) {
 	EXPECT_GE(r.v.state.malloc_held_bytes, r.v.state.malloc_allocated_bytes);
 }
 
-// ---- who may look ----
+/* ---- permission ---- */
 
-// ThreadSanitizer allows no thread in the child of a process that had some.
+/* ThreadSanitizer allows no thread in the child of a process that had threads. */
 #define NO_THREAD_IN_A_CHILD                                                                           \
 	if (thread_sanitized)                                                                              \
 		GTEST_SKIP();
 
-// In a child that runs until it is killed: a test that fails must not leave it behind.
+/* A child that runs until it is killed: a failing test must not leave it behind. */
 bool end_with_parent() {
 	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
-// A child that shows a view, as user `uid`, until it is killed.
+/* A child that shows a view, as user `uid`, until it is killed. */
 struct target {
 	explicit target(uid_t uid = geteuid(), bool dumpable = true) {
 		int ready[2];
@@ -340,7 +341,7 @@ struct target {
 	pid_t pid = 0;
 };
 
-// What a reader of user `uid` finds: "" or a message.
+/* The result of a reader of user `uid`: "" or a message. */
 std::string look_as(uid_t uid, pid_t pid) {
 	int answer[2];
 	EXPECT_EQ(pipe(answer), 0);
@@ -409,7 +410,7 @@ TEST(live, a_process_that_ends_or_is_not_there) {
 	EXPECT_EQ(reader(pid).message(), "there is no process " + std::to_string(pid));
 }
 
-// ---- forks ----
+/* ---- forks ---- */
 
 std::vector<char> content_of_own_view() {
 	std::vector<char> bytes(sizeof(tn_live_file));
@@ -451,7 +452,7 @@ TEST(live, a_child_has_no_part_in_it) {
 	EXPECT_EQ(before, content_of_own_view());
 }
 
-// Without what Tenure does around a fork, the child still has its parent's file.
+/* Without Tenure's fork hooks the child still has its parent's file. */
 TEST(live, a_child_that_shows_its_parents_file_has_no_view) {
 	shown on;
 	pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
@@ -471,7 +472,7 @@ TEST(live, the_environment_asks_for_it_again_in_a_child) {
 		int status = in_child(
 			[&] {
 				setenv("TENURE_LIVE", value, 1);
-				// A child of its own: what the environment says is asked once in a process.
+				/* In a child: a process reads the environment only once. */
 				return exited_with(in_child(
 									   [] {
 										   named_arena a("asked");
@@ -487,7 +488,7 @@ TEST(live, the_environment_asks_for_it_again_in_a_child) {
 	}
 }
 
-// ---- readers that are in the way, and writers that are fast ----
+/* ---- readers that are in the way, and writers that are fast ---- */
 
 TEST(live, readers_that_die_are_not_noticed) {
 	shown on;
@@ -515,7 +516,7 @@ TEST(live, readers_that_die_are_not_noticed) {
 	EXPECT_NE(r.find("target"), nullptr);
 }
 
-// Every word of a snapshot says which one it is.
+/* Every word of a snapshot carries the snapshot's number. */
 tn_live_row row_of_snapshot(uint64_t number) {
 	tn_live_row row;
 	uint64_t words[sizeof row / sizeof number];
@@ -548,8 +549,8 @@ void write_snapshot(tn_live_file *file, uint64_t number, size_t rows) {
 	tn_live_end(file);
 }
 
-// Writes snapshot after snapshot, with just enough time between them for a reader to get one now and
-// then.
+/* Writes snapshot after snapshot, with just enough time between them for a reader to get one now and
+ * then. */
 [[noreturn]] void write_without_end() {
 	tn_os_shown shown;
 	if (!tn_os_show(&shown, TN_LIVE_NAME, sizeof(tn_live_file)))
@@ -574,7 +575,7 @@ TEST(live, no_snapshot_is_torn) {
 		view_close(&r.v);
 		r.opened = view_open(&r.v, child);
 	}
-	// Where there are fewer processors than work, the writer waits for one, and so does its snapshot.
+	/* On a busy machine the writer waits for a processor, and so does its snapshot. */
 	const uint64_t end = tn_os_milliseconds() + 2000;
 	uint64_t last = 0;
 	size_t newer = 0;
@@ -588,7 +589,7 @@ TEST(live, no_snapshot_is_torn) {
 			newer++;
 		last = r.v.state.taken_ms;
 		ASSERT_EQ(last, r.v.sequence);
-		// Reading puts an end to texts.
+		/* The reader terminates texts. */
 		tn_live_row expected = row_of_snapshot(last);
 		expected.name[sizeof expected.name - 1] = '\0';
 		expected.ident[sizeof expected.ident - 1] = '\0';
@@ -599,9 +600,9 @@ TEST(live, no_snapshot_is_torn) {
 	waitpid(child, nullptr, 0);
 }
 
-// ---- files that are no views ----
+/* ---- files that are no views ---- */
 
-// One of this process, with what a test puts into it.
+/* A view of this process, with content chosen by the test. */
 struct forged {
 	explicit forged(size_t size = sizeof(tn_live_file)) {
 		file = memfd_create(TN_LIVE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -617,7 +618,7 @@ struct forged {
 	}
 	forged(const forged &) = delete;
 	forged &operator=(const forged &) = delete;
-	// "" when it can be read, or why not, without the words before it.
+	/* "" when it can be read, or the reason why not, without its prefix. */
 	std::string verdict(int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) const {
 		EXPECT_EQ(fcntl(file, F_ADD_SEALS, seals), 0);
 		reader r(getpid());
@@ -675,7 +676,7 @@ TEST(live, a_forged_view_is_refused) {
 	}
 }
 
-// Rows of anything: random words, some of them small, parents among them, texts of all bytes.
+/* Rows of anything: random words, some of them small, parents among them, texts of all bytes. */
 void fill_rows(tn_live_file *file, dice &d) {
 	size_t rows = d.below(60);
 	tn_live_begin(file);
@@ -720,7 +721,7 @@ TEST(live, whatever_it_holds_can_be_printed) {
 	}
 }
 
-// ---- the observer ----
+/* ---- the observer ---- */
 
 std::atomic<size_t> calls[2];
 std::atomic<bool> inside;
@@ -791,7 +792,7 @@ TEST(observer, takes_no_signals) {
 	EXPECT_EQ(blocked, 1);
 }
 
-// A work that forks leaves the child with the observer as its only thread, and no work.
+/* Work that forks leaves a child whose only thread is the observer, without work. */
 TEST(observer, a_work_may_fork) {
 	NO_THREAD_IN_A_CHILD
 	static std::atomic<int> status;

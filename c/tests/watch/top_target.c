@@ -1,5 +1,5 @@
-/* What test_top.py looks at: allocators of all kinds, with figures that it knows and names that mean it
- * harm. One argument: how many more names there are. Ends with its standard input. */
+/* The process that test_top.py looks at: allocators of all kinds, with known figures and malicious
+ * names. One argument: the number of further names. Ends with its standard input. */
 #include <tenure/tenure.h>
 
 #include <stdio.h>
