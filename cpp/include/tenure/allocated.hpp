@@ -1,14 +1,14 @@
-/* tenure/allocated.hpp: classes with their own new and delete. Derive from one of these, in public, and
- * `new T`, `new T[n]`, `delete` and `delete[]` go to memory that fits T; nothing else changes:
+/* tenure/allocated.hpp: classes with their own new and delete. Derive publicly from one of these bases,
+ * and `new T`, `new T[n]`, `delete` and `delete[]` use memory that fits T; nothing else changes:
  *
  *   class orc : public tenure::arena_allocated<orc, 1'000'000> { ... };
  *
- * (An aggregate gets a base, whose braces stand first: `elf{{}, 1, 2}`. A class that derives from two
- * of them says whose operators it means, or derives from one of its own.)
+ * (An aggregate then has a base, and its initialiser begins with `{}`: `elf{{}, 1, 2}`. A class that
+ * derives from two such bases names the one whose operators it uses.)
  *
- * All forms are there: plain, array, nothrow, aligned, placement, sized. A derived class of another
- * size goes to the global heap; delete it through a base with a virtual destructor, as ever. A
- * constructor that throws loses nothing. */
+ * The bases have all forms: plain, array, nothrow, aligned, placement, sized. An object of a derived
+ * class of another size goes to the global heap; as always, deleting it through a base needs a virtual
+ * destructor there. A constructor that throws loses nothing. */
 #ifndef TENURE_ALLOCATED_HPP
 #define TENURE_ALLOCATED_HPP
 
@@ -57,16 +57,16 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home {
 	}
 
 private:
-	/* Slots that hold `bytes`, the compiler's cookie among them. */
+	/* Slots that hold `bytes`, which include the compiler's cookie. */
 	static constexpr std::size_t slots_of(std::size_t bytes) noexcept {
 		std::size_t slots = bytes / sizeof(T) + (bytes % sizeof(T) != 0);
-		/* Only several are sure to begin where a cookie can be. */
+		/* One slot of such a size may not be aligned for a cookie; a run of several is. */
 		std::size_t least = sizeof(T) % alignof(std::size_t) == 0 ? 1 : 2;
 		return slots < least ? least : slots;
 	}
 };
 
-/* A slab for T, made when first needed and never destroyed, and slabs for its arrays up to 8 KiB. */
+/* A slab for T, created on first use and never destroyed, and slabs for its arrays up to 8 KiB. */
 template <class T, class Calls> class TN_VISIBLE slab_home {
 public:
 	using handle = typename Calls::handle;
@@ -118,9 +118,6 @@ public:
 	static slab_home &get() noexcept {
 		return home_;
 	}
-	std::size_t in_use() const noexcept {
-		return is_made() ? Calls::in_use(slab()) : 0;
-	}
 	std::size_t trim() noexcept {
 		std::size_t bytes = is_made() ? Calls::trim(slab()) : 0;
 		arrays_.each([&](handle *s) { bytes += Calls::trim(s); });
@@ -128,6 +125,9 @@ public:
 	}
 	bool owns(const void *p) const noexcept {
 		return owns_one(p) || arrays_.owner_of(p) != class_count;
+	}
+	std::size_t in_use() const noexcept {
+		return is_made() ? Calls::in_use(slab()) : 0;
 	}
 	tn_stats stats() const noexcept {
 		tn_stats now{};
@@ -137,7 +137,7 @@ public:
 	}
 
 private:
-	/* Before the first object a stand-in without slots. */
+	/* Returns a stand-in without slots before the first object. */
 	TN_ALWAYS_INLINE static handle *slab() noexcept {
 		return slab_.load(std::memory_order_acquire);
 	}
@@ -150,7 +150,7 @@ private:
 	}
 
 	static constexpr std::size_t array_align = alignof(T) < 16 ? 16 : alignof(T);
-	/* As much as T's size allows: a derived class of the same size may need it. */
+	/* The largest alignment that T's size allows: a derived class of the same size may need it. */
 	static constexpr std::size_t slot_align() noexcept {
 		std::size_t natural = alignment_of_size(sizeof(T)) < 16 ? alignment_of_size(sizeof(T)) : 16;
 		return natural < alignof(T) ? alignof(T) : natural;
@@ -185,28 +185,28 @@ template <class T, class Calls> slab_home<T, Calls> slab_home<T, Calls>::home_;
 
 }
 
-/* In an arena for N objects whose memory is not used again before its reset: where objects die
- * together.
+/* Objects in an arena for N of them, whose memory is not used again before its reset: for objects that
+ * die at about the same time.
  *
  * threads  any; of home_of: see size_based_arena */
 template <class T, std::size_t N, std::size_t budget_bytes = std::size_t{1} << 30>
 using arena_allocated = detail::operators<T, detail::arena_home<T, N, budget_bytes>>;
 
-/* In a slab, where slots are used again at once.
+/* Objects in a slab, which uses a free slot again at once.
  *
- * threads  one at a time, for all objects of T together */
+ * threads  one at a time, counting all objects of T as one allocator */
 template <class T>
 using slab_allocated = detail::operators<T, detail::slab_home<T, detail::slab_calls>>;
 
-/* In a shared slab.
+/* Objects in a shared slab.
  *
  * threads  any */
 template <class T>
 using shared_slab_allocated = detail::operators<T, detail::slab_home<T, detail::shared_slab_calls>>;
 
-/* Where the objects of a class live that derives from one of these: of arena_allocated the
- * size_based_arena, of the others something with in_use() and stats() of single objects, and trim() and
- * owns() of arrays, too. */
+/* The home of the objects of T, a class that derives from one of these bases: for arena_allocated the
+ * size_based_arena; for the others an object with trim() and owns(), which include arrays, and in_use()
+ * and stats(), which count single objects only. */
 template <class T> auto &home_of() noexcept {
 	return T::tenure_home::get();
 }

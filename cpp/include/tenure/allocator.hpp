@@ -1,5 +1,5 @@
-/* tenure/allocator.hpp: an allocator for containers that knows its resource's type, so that nothing is
- * virtual. */
+/* tenure/allocator.hpp: an allocator for containers that knows its resource's type, without virtual
+ * calls. */
 #ifndef TENURE_ALLOCATOR_HPP
 #define TENURE_ALLOCATOR_HPP
 
@@ -29,8 +29,8 @@ struct frees<R, std::void_t<decltype(std::declval<R &>().free(
 
 }
 
-/* Whether an allocator can stand on R: it has `alloc(bytes, align)`, and `free(p, bytes, align)` unless
- * freeing is nothing. */
+/* Whether an allocator can use R: it needs `alloc(bytes, align)`, and either `free(p, bytes, align)` or
+ * no `free` at all. */
 template <class R>
 constexpr bool is_resource =
 	detail::allocates<R>::value && (detail::frees<R>::value || !detail::has_free<R>::value);
@@ -41,10 +41,10 @@ concept resource = is_resource<R>;
 #endif
 
 /* Allocates T from a Resource: an arena_resource, slab_resource or shared_slab_resource, an arena, or
- * anything else that is_resource. It must stay where it is, and outlive what it allocated for.
+ * any other type that is_resource. The resource must not move, and must outlive its containers.
  *
- * Moving and swapping containers takes the allocator along, so it never copies elements; copies of a
- * container use the same resource. Equal is what has the same resource.
+ * Moving and swapping containers moves the allocator too, so it never copies elements; a copy of a
+ * container uses the same resource. Allocators are equal if they have the same resource.
  *
  * threads  as the resource */
 template <class T, class Resource> class allocator {
@@ -63,9 +63,10 @@ public:
 	allocator(const allocator<U, Resource> &other) noexcept : resource_(other.resource()) {
 	}
 
-	/* throws  std::bad_array_new_length for a product that cannot be, and as the resource */
+	/* throws  std::bad_array_new_length for a product that is too large, and as the resource */
 	[[nodiscard]] TN_ALWAYS_INLINE T *allocate(std::size_t count) {
-		static_assert(is_resource<Resource>, "alloc(bytes, align) and, if any, free(p, bytes, align)");
+		static_assert(is_resource<Resource>,
+			"tenure: Resource needs alloc(bytes, align), and either free(p, bytes, align) or no free");
 		return static_cast<T *>(resource_->alloc(detail::bytes_of<T>(count), alignof(T)));
 	}
 	TN_ALWAYS_INLINE void deallocate(T *p, std::size_t count) noexcept {

@@ -2,25 +2,34 @@
 #ifndef TENURE_ARENA_HPP
 #define TENURE_ARENA_HPP
 
-#include <cstdarg>
-#include <cstdio>
 #include <memory>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "detail/config.hpp"
+#include "detail/owner.hpp"
 #include <tenure/arena.h>
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* Begin with `arena_options options{};`: what is zero is the default. */
+/* Begin with `arena_options options{};`: a zero is the default. */
 using arena_options = tn_arena_options;
 
 namespace detail {
 
-/* What stands before an object, or an array, whose destructors have to run. */
+struct arena_calls {
+	TN_CALLS(tn_arena);
+	static constexpr auto copy = tn_arena_copy;
+
+	TN_ALWAYS_INLINE static void *alloc(tn_arena *a, std::size_t size, std::size_t align) {
+		void *p;
+		return TN_LIKELY(tn_arena_bump(a, size, align, &p))
+		           ? p
+		           : or_throw(tn_arena_alloc_slow(a, size, align));
+	}
+};
+
+/* The record before an object or an array with destructors to run. */
 struct cleanup {
 	cleanup *next;
 	void (*run)(cleanup *) noexcept;
@@ -42,7 +51,7 @@ template <class T> void destroy_reversed(T *elements, std::size_t count) noexcep
 		std::destroy_at(elements + i - 1);
 }
 
-/* The elements follow it. */
+/* The elements follow the record. */
 template <class T>
 struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) array_cleanup : cleanup {
 	std::size_t count;
@@ -56,37 +65,16 @@ struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) ar
 	}
 };
 
-/* The text that `format` makes of `rest`, in memory from `to.alloc`. */
-template <class Owner> char *print_into(Owner &to, const char *format, std::va_list rest) {
-	std::va_list again;
-	va_copy(again, rest);
-	guard end([&] { va_end(again); });
-	int length = std::vsnprintf(nullptr, 0, format, rest);
-	if (length < 0) {
-		errno = EINVAL;
-		fail();
-	}
-	std::size_t size = static_cast<std::size_t>(length) + 1;
-	char *text = static_cast<char *>(to.alloc(size, 1));
-	std::vsnprintf(text, size, format, again);
-	return text;
 }
 
-TN_ALWAYS_INLINE void *arena_alloc(tn_arena *a, std::size_t size, std::size_t align) {
-	void *p;
-	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p
-	                                                    : or_throw(tn_arena_alloc_slow(a, size, align));
-}
-
-}
-
-/* An arena that runs destructors: those of what `make` and `make_array` built run at reset, rewind and
- * destruction, the newest first, and types that need none pay nothing. They must not throw.
+/* An arena that runs destructors. Objects of `make` and `make_array` are destroyed at reset, at rewind
+ * and at the arena's end, the newest first; their destructors must not throw. A type without a
+ * destructor to run pays nothing.
  *
- * A moved-from arena can be destroyed and assigned to. What points into an arena moves with it.
+ * A moved-from arena can be destroyed and assigned to. Pointers into an arena stay valid when it moves.
  *
  * threads  one at a time */
-class arena {
+class arena : private detail::owner<detail::arena_calls> {
 public:
 	/* A position, from mark(). Copy it freely. */
 	class checkpoint {
@@ -96,28 +84,22 @@ public:
 	};
 	class savepoint;
 
-	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	arena() : arena_(detail::or_throw(tn_arena_create(nullptr))) {
-	}
-	explicit arena(const arena_options &options) : arena_(detail::or_throw(tn_arena_create(&options))) {
-	}
-	explicit arena(const char *name) : arena(detail::named<arena_options>(name)) {
-	}
-	/* Not API: see scope.hpp. */
-	explicit arena(detail::adopt<tn_arena> made) noexcept : arena_(made.handle) {
-	}
+	/* From nothing, `const arena_options &` or `const char *name`.
+	 *
+	 * throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
+	using owner::owner;
+	arena() = default;
 	arena(arena &&other) noexcept
-		: arena_(std::exchange(other.arena_, nullptr)), newest_(std::exchange(other.newest_, nullptr)) {
+		: owner(std::move(other)), newest_(std::exchange(other.newest_, nullptr)) {
 	}
 	arena &operator=(arena &&other) noexcept {
 		arena taken(std::move(other));
-		std::swap(arena_, taken.arena_);
+		std::swap(handle_, taken.handle_);
 		std::swap(newest_, taken.newest_);
 		return *this;
 	}
 	~arena() {
 		run_cleanups(nullptr);
-		tn_arena_destroy(arena_);
 	}
 
 	/* Allocates `size` bytes at `align` (a power of two up to TN_ALIGN_MAX; 0 means 16).
@@ -126,18 +108,19 @@ public:
 	 * cost    that of tn_arena_alloc */
 	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
 		std::size_t size, std::size_t align = 0) TN_LIFETIMEBOUND {
-		return detail::arena_alloc(arena_, size, align);
+		return detail::arena_calls::alloc(handle_, size, align);
 	}
 
 	/* Builds a T from its constructor's arguments, or (in braces) an aggregate from its members.
 	 *
-	 * throws  std::bad_alloc, and what the constructor throws; then the object's memory is all but 16
-	 *         bytes there for the next block
-	 * cost    that of tn_arena_alloc, and two stores more where T has a destructor to run */
+	 * throws  std::bad_alloc, and the constructor's exceptions; the next block can then use all but 16
+	 *         bytes of the object's memory
+	 * cost    that of tn_arena_alloc, and two stores more if T has a destructor to run */
 	template <class T, class... Args> TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
-		static_assert(alignof(T) <= TN_ALIGN_MAX, "an arena aligns up to TN_ALIGN_MAX");
+		static_assert(alignof(T) <= TN_ALIGN_MAX, "tenure: alignof(T) must be at most TN_ALIGN_MAX");
 		if constexpr (std::is_trivially_destructible_v<T>) {
-			return construct<T>(alloc(sizeof(T), alignof(T)), sizeof(T), std::forward<Args>(args)...);
+			void *p = alloc(sizeof(T), alignof(T));
+			return construct<T>(p, p, sizeof(T), std::forward<Args>(args)...);
 		} else {
 			using head = detail::object_cleanup<T>;
 			auto *h = static_cast<head *>(alloc(sizeof(head), alignof(head)));
@@ -147,19 +130,19 @@ public:
 		}
 	}
 
-	/* Builds `count` value-initialised T (zeros, where T has no constructor).
+	/* Builds `count` value-initialised T (zeros, if T has no constructor).
 	 *
-	 * throws  std::bad_array_new_length for a product that cannot be, std::bad_alloc, and what a
-	 *         constructor throws: then the elements before it are destroyed */
+	 * throws  std::bad_array_new_length for a product that is too large, std::bad_alloc, and a
+	 *         constructor's exceptions: the elements before it are then destroyed */
 	template <class T> T *make_array(std::size_t count) TN_LIFETIMEBOUND {
-		static_assert(alignof(T) <= TN_ALIGN_MAX, "an arena aligns up to TN_ALIGN_MAX");
+		static_assert(alignof(T) <= TN_ALIGN_MAX, "tenure: alignof(T) must be at most TN_ALIGN_MAX");
 		std::size_t bytes = detail::bytes_of<T>(count);
 		if constexpr (std::is_trivially_destructible_v<T>) {
 			void *p = alloc(bytes, alignof(T));
 			return fill(p, bytes, static_cast<std::remove_cv_t<T> *>(p), count);
 		} else {
 			using head = detail::array_cleanup<T>;
-			/* Cannot wrap: bytes are at most PTRDIFF_MAX. No element, too, has its own address. */
+			/* Cannot wrap: bytes are at most PTRDIFF_MAX. An empty array has an address of its own. */
 			std::size_t whole = sizeof(head) + (bytes == 0 ? 1 : bytes);
 			auto *h = static_cast<head *>(alloc(whole, alignof(head)));
 			fill(h, whole, const_cast<std::remove_cv_t<T> *>(h->elements()), count);
@@ -169,114 +152,83 @@ public:
 		}
 	}
 
-	/* Grows or shrinks a block from alloc, copy or printf where it is; whether it could. */
+	/* Grows or shrinks a block of alloc, copy or printf in place; false if that is impossible. */
 	bool resize(void *p, std::size_t old_size, std::size_t new_size) noexcept {
-		return tn_arena_resize(arena_, p, old_size, new_size);
+		return tn_arena_resize(handle_, p, old_size, new_size);
 	}
 
-	/* The same, by moving the block where it has to.
+	/* Grows or shrinks a block, and moves it if it must.
 	 *
-	 * throws  as alloc; the block is unchanged then */
+	 * throws  as alloc; the block is then unchanged */
 	[[nodiscard]] void *realloc(
 		void *p, std::size_t old_size, std::size_t new_size, std::size_t align = 0) TN_LIFETIMEBOUND {
-		return detail::or_throw(tn_arena_realloc(arena_, p, old_size, new_size, align));
-	}
-
-	/* Copies bytes, or text, into the arena, at alignment 1. */
-	void *copy(const void *p, std::size_t size) TN_LIFETIMEBOUND {
-		return detail::or_throw(tn_arena_copy(arena_, p, size));
-	}
-	std::string_view copy(std::string_view text) TN_LIFETIMEBOUND {
-		return {static_cast<char *>(copy(text.data(), text.size())), text.size()};
-	}
-
-	/* Prints into the arena; the text ends with NUL.
-	 *
-	 * throws  std::invalid_argument when the format cannot be printed, std::bad_alloc */
-#if defined(__GNUC__)
-	[[gnu::format(printf, 2, 3)]]
-#endif
-	char *printf(const char *format, ...) TN_LIFETIMEBOUND {
-		std::va_list rest;
-		va_start(rest, format);
-		detail::guard end([&] { va_end(rest); });
-		return detail::print_into(*this, format, rest);
-	}
-
-	/* Remembers the current position; valid until a reset or a rewind to an earlier one. */
-	[[nodiscard]] checkpoint mark() {
-		checkpoint now;
-		now.position = tn_arena_mark(arena_);
-		now.newest = newest_;
-		return now;
-	}
-
-	/* Destroys and forgets what is younger than the mark. The checkpoint stays valid. */
-	void rewind(const checkpoint &to) noexcept {
-		run_cleanups(to.newest);
-		tn_arena_rewind(arena_, to.position);
+		return detail::or_throw(tn_arena_realloc(handle_, p, old_size, new_size, align));
 	}
 
 	/* Destroys and forgets everything, and keeps warm memory.
 	 *
-	 * cost  the destructors; without any O(1) when one chunk was enough */
+	 * cost  the destructors; O(1) without any, if one chunk was enough */
 	void reset() noexcept {
 		run_cleanups(nullptr);
-		tn_arena_reset(arena_);
+		tn_arena_reset(handle_);
 	}
 
-	/* Gives back the chunks that nothing lives in; in bytes. */
-	std::size_t trim() noexcept {
-		return tn_arena_trim(arena_);
-	}
+	/* std::size_t trim(): gives back the chunks without a live block; returns bytes. */
+	using owner::trim;
 
-	/* Whether `p` points into what the arena has handed out and not taken back. */
-	bool owns(const void *p) const noexcept {
-		return tn_arena_owns(arena_, p);
-	}
-
-	tn_stats stats() const noexcept {
-		tn_stats now;
-		tn_arena_stats(arena_, &now);
+	/* Remembers the current position; valid until a reset or a rewind to an earlier one. */
+	[[nodiscard]] checkpoint mark() {
+		checkpoint now;
+		now.position = tn_arena_mark(handle_);
+		now.newest = newest_;
 		return now;
 	}
 
-	/* Walks the invariants; panics at the first one that is broken. */
-	bool verify() const noexcept {
-		return tn_arena_verify(arena_);
+	/* Destroys and forgets everything younger than the mark. The checkpoint stays valid. */
+	void rewind(const checkpoint &to) noexcept {
+		run_cleanups(to.newest);
+		tn_arena_rewind(handle_, to.position);
 	}
 
-	/* The C arena, for what only allocates: reset and rewind it here, or destructors do not run. */
-	tn_arena *get() const noexcept TN_LIFETIMEBOUND {
-		return arena_;
-	}
+	/* void *copy(const void *p, std::size_t size), std::string_view copy(std::string_view text): copies
+	 * bytes or text into the arena, at alignment 1.
+	 *
+	 * throws  std::bad_alloc */
+	using owner::copy;
+
+	/* char *printf(const char *format, ...): prints into the arena; the text ends with NUL.
+	 *
+	 * throws  std::invalid_argument if the format cannot be printed, std::bad_alloc */
+	using owner::printf;
+
+	/* bool owns(const void *p): whether `p` points into a block that the arena has not taken back. */
+	using owner::owns;
+
+	/* tn_stats stats(): the figures of this moment. */
+	using owner::stats;
+
+	/* bool verify(): walks the invariants; panics at the first broken one. */
+	using owner::verify;
+
+	/* tn_arena *get(): the C arena, to allocate from. Reset and rewind the C++ object instead: the C
+	 * calls run no destructors. */
+	using owner::get;
 
 private:
-	template <class T, class... Args>
-	TN_ALWAYS_INLINE T *construct(void *place, std::size_t size, Args &&...args) {
-		return construct<T>(place, place, size, std::forward<Args>(args)...);
-	}
-
-	/* A T at `place`; `block` of `size` bytes goes back when the constructor throws. */
+	/* Builds a T at `place`; the `block` of `size` bytes goes back when the constructor throws. */
 	template <class T, class... Args>
 	TN_ALWAYS_INLINE T *construct(void *block, void *place, std::size_t size, Args &&...args) {
-		if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-			return detail::build<T>(place, std::forward<Args>(args)...);
-		} else {
-			detail::guard undo([&] { tn_arena_resize(arena_, block, size, 0); });
-			T *object = detail::build<T>(place, std::forward<Args>(args)...);
-			undo.keep();
-			return object;
-		}
+		auto give_back = [&] { tn_arena_resize(handle_, block, size, 0); };
+		return detail::build_or_undo<T>(place, give_back, std::forward<Args>(args)...);
 	}
 
-	/* `count` value-initialised T; when one of them throws, those before it go in reverse order, and
-	 * the block goes back. */
+	/* Builds `count` value-initialised T. When one of them throws, those before it are destroyed in
+	 * reverse order, and the block goes back. */
 	template <class T> T *fill(void *block, std::size_t size, T *elements, std::size_t count) {
 		std::size_t built = 0;
 		detail::guard undo([&] {
 			detail::destroy_reversed(elements, built);
-			tn_arena_resize(arena_, block, size, 0);
+			tn_arena_resize(handle_, block, size, 0);
 		});
 		for (; built < count; built++)
 			::new (static_cast<void *>(elements + built)) T();
@@ -290,8 +242,8 @@ private:
 		newest_ = c;
 	}
 
-	/* What a destructor builds meanwhile is destroyed as well. The end of the list ends it where a
-	 * checkpoint is stale, which the C library then says. */
+	/* Objects that a destructor builds meanwhile are destroyed as well. A stale checkpoint is not in
+	 * the list: the loop stops at its end, and the C library then reports the checkpoint. */
 	TN_ALWAYS_INLINE void run_cleanups(const detail::cleanup *until) noexcept {
 		while (newest_ != until && newest_ != nullptr) {
 			detail::cleanup *c = newest_;
@@ -300,12 +252,11 @@ private:
 		}
 	}
 
-	tn_arena *arena_;
 	detail::cleanup *newest_ = nullptr;
 };
 
-/* Rewinds to where it was made when it goes out of scope. The arena must stay where it is, and must not
- * be reset meanwhile.
+/* Rewinds the arena, at the end of its block, to the position at its own construction. The arena must
+ * not be moved or reset meanwhile.
  *
  * threads  one at a time, as its arena */
 class arena::savepoint {

@@ -7,21 +7,22 @@
 
 #include "arena.hpp"
 #include "detail/outstanding.hpp"
+#include "detail/resource_base.hpp"
 #include "detail/upstream.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
 /* Hands out memory by moving a cursor; `deallocate` does nothing; `release`, `reset` and the end take
- * all of it back. Containers may be alive at that time if nobody touches them again: the idiom that
- * skips their destructors. Debug then says how much was outstanding at the end.
+ * all of it back. Containers may outlive that if the program does not touch them again: an idiom that
+ * skips their destructors. Debug then writes how much was outstanding at the end.
  *
  * A block takes at least 16 bytes, also in the buffer. Chunks come from the buffer, then from
- * `upstream` (Tenure's page layer where none is named), and double up to 2 MiB. A block over a quarter
- * of the next chunk is asked for by itself.
+ * `upstream` (Tenure's page layer if none is named), and double up to 2 MiB. A block over a quarter of
+ * the next chunk is requested by itself.
  *
  * threads  one at a time */
-class arena_resource final : public std::pmr::memory_resource {
+class arena_resource final : public detail::resource_base<arena_resource> {
 public:
 	/* Names and roles as in std::pmr::monotonic_buffer_resource; sizes are bytes.
 	 *
@@ -48,17 +49,34 @@ public:
 		}
 		begin();
 	}
-	/* In an arena that is there already and must stay where it is: what is allocated ends when that is
-	 * reset, or here by release. */
+	/* Allocates from an existing arena, which must not be moved. A reset of that arena, or release
+	 * here, takes the memory back. */
 	explicit arena_resource(arena &a TN_LIFETIMEBOUND) : arena_(a.get()), borrowed_(&a) {
 	}
-	arena_resource(const arena_resource &) = delete;
-	arena_resource &operator=(const arena_resource &) = delete;
 
 	~arena_resource() override {
 		outstanding_.report("arena_resource");
 		if (borrowed_ == nullptr)
 			tn_arena_deinit(arena_);
+	}
+
+	/* The same as allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX.
+	 *
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and upstream's exceptions */
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
+		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+		outstanding_.add(bytes);
+		void *p = nullptr;
+		/* Alignments up to 8 place a block alike, and the bump is shorter with a constant. */
+		if (TN_LIKELY(is_small(align) ? tn_arena_bump(arena_, bytes, 8, &p)
+									  : tn_arena_bump(arena_, bytes, align, &p)))
+			return p;
+		return alloc_slow(bytes, align);
+	}
+	TN_ALWAYS_INLINE void free(
+		void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
+		outstanding_.remove(bytes);
 	}
 
 	/* Gives everything back to where it came from and begins again, with the buffer. */
@@ -69,7 +87,7 @@ public:
 			borrowed_->trim();
 			return;
 		}
-		/* A range that was reserved might not be had again. */
+		/* A second attempt to reserve the range might fail. */
 		if (options_.reserve_bytes != 0) {
 			tn_arena_reset(arena_);
 			tn_arena_trim(arena_);
@@ -82,12 +100,12 @@ public:
 		tn_arena_deinit(arena_);
 		if (tn_arena_init(arena_, &options_))
 			return;
-		/* Unlisted it needs no memory. */
+		/* Without a name it is not listed, and needs no memory. */
 		options_.name = nullptr;
 		tn_arena_init(arena_, &options_);
 	}
 
-	/* Forgets every block and keeps warm memory: the next cycle asks nobody for any. */
+	/* Forgets every block and keeps warm memory: the next cycle requests none. */
 	void reset() noexcept {
 		outstanding_ = {};
 		if (borrowed_ != nullptr)
@@ -96,26 +114,7 @@ public:
 			tn_arena_reset(arena_);
 	}
 
-	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
-	 * TN_ALIGN_MAX.
-	 *
-	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
-		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
-		outstanding_.add(bytes);
-		void *p = nullptr;
-		/* Blocks of alignments up to 8 lie alike; with a constant the bump is shorter. */
-		if (TN_LIKELY(is_small(align) ? tn_arena_bump(arena_, bytes, 8, &p)
-									  : tn_arena_bump(arena_, bytes, align, &p)))
-			return p;
-		return alloc_slow(bytes, align);
-	}
-	TN_ALWAYS_INLINE void free(
-		void *, std::size_t bytes, std::size_t = alignof(std::max_align_t)) noexcept {
-		outstanding_.remove(bytes);
-	}
-
-	/* What was named; nullptr stands for Tenure's page layer. */
+	/* The upstream that was named; nullptr stands for Tenure's page layer. */
 	std::pmr::memory_resource *upstream_resource() const noexcept {
 		return upstream_;
 	}
@@ -139,12 +138,12 @@ private:
 		arena_options options{};
 		options.buffer = size == 0 ? nullptr : buffer;
 		options.buffer_bytes = buffer == nullptr ? 0 : size;
-		/* What follows the buffer is no smaller. */
+		/* The first chunk after the buffer is no smaller than it. */
 		if (size > default_chunk_bytes)
 			options.chunk_bytes = with_head(size);
 		return options;
 	}
-	/* The head of a chunk is the arena's; of a size that is too large, the arena says so. */
+	/* Adds the head of a chunk. The arena refuses a size that is too large. */
 	static std::size_t with_head(std::size_t size) noexcept {
 		std::size_t head = sizeof(tn_arena_chunk) + 64;
 		return size > SIZE_MAX - head ? size : size + head;
@@ -168,7 +167,7 @@ private:
 	}
 
 	static constexpr std::size_t default_chunk_bytes = 65536;
-	/* An arena asks for chunks at one alignment only. */
+	/* An arena requests chunks at one alignment only. */
 	static constexpr std::size_t chunk_align = 16;
 
 	static void *acquire(void *self, std::size_t size, std::size_t) {
@@ -184,16 +183,6 @@ private:
 		if (p == nullptr)
 			outstanding_.remove(bytes);
 		return call.or_throw(p);
-	}
-
-	void *do_allocate(std::size_t bytes, std::size_t align) override {
-		return alloc(bytes, align);
-	}
-	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
-		free(p, bytes, align);
-	}
-	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
-		return this == &other;
 	}
 
 	arena_options options_{};

@@ -1,5 +1,5 @@
-/* tenure/fwd.hpp: declarations without definitions, for headers that only name Tenure's types. They
- * cannot be declared by hand: an inline namespace carries the mode. */
+/* tenure/fwd.hpp: declarations without definitions, for headers that only name Tenure's types. Include
+ * it instead of declaring them by hand: they are in an inline namespace, which carries the mode. */
 #ifndef TENURE_FWD_HPP
 #define TENURE_FWD_HPP
 

@@ -5,9 +5,9 @@
 
 #include <cstdio>
 #include <cstring>
-#include <memory_resource>
 
 #include "detail/outstanding.hpp"
+#include "detail/resource_base.hpp"
 #include "detail/upstream.hpp"
 #include "heap.hpp"
 
@@ -15,14 +15,14 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
 /* Every block goes back by itself and its memory is used again; `release`, `reset` and the end take
- * back what is left. Containers may be alive at that time if nobody touches them again: the idiom that
- * skips their destructors. Debug then says how much was outstanding at the end.
+ * back the rest. Containers may outlive that if the program does not touch them again: an idiom that
+ * skips their destructors. Debug then writes how much was outstanding at the end.
  *
- * Chunks, and large blocks one by one, come from `upstream` (Tenure's page layer where none is named),
- * and go back to it while the resource lives. The heap is made with the first block.
+ * Chunks, and large blocks one by one, come from `upstream` (Tenure's page layer if none is named), and
+ * go back to it while the resource lives. The first block creates the heap.
  *
  * threads  one at a time */
-class heap_resource final : public std::pmr::memory_resource {
+class heap_resource final : public detail::resource_base<heap_resource> {
 public:
 	heap_resource() noexcept : heap_resource(heap_options{}) {
 	}
@@ -38,17 +38,34 @@ public:
 			options_.source = &source_;
 		}
 	}
-	/* In a heap that is there already: what is allocated ends when that is reset, or here by
-	 * release. */
+	/* Allocates from an existing heap. A reset of that heap, or release here, takes the memory back. */
 	explicit heap_resource(heap &h TN_LIFETIMEBOUND) noexcept : heap_(h.get()), is_borrowed_(true) {
 	}
-	heap_resource(const heap_resource &) = delete;
-	heap_resource &operator=(const heap_resource &) = delete;
 
 	~heap_resource() override {
 		outstanding_.report("heap_resource");
 		if (!is_borrowed_)
 			tn_heap_destroy(heap_);
+	}
+
+	/* The same as allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX, 0 means 16; free takes the values of alloc.
+	 *
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and upstream's exceptions */
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
+		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
+		if (TN_UNLIKELY(heap_ == nullptr || upstream_ != nullptr))
+			return alloc_rare(bytes, align);
+		void *p = detail::or_throw(tn_heap_alloc(heap_, bytes, align));
+		outstanding_.add(bytes);
+		return p;
+	}
+	TN_ALWAYS_INLINE void free(
+		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
+		if (p == nullptr)
+			return;
+		outstanding_.remove(bytes);
+		detail::heap_free(heap_, p, bytes, align);
 	}
 
 	/* Gives everything back to where it came from. */
@@ -74,27 +91,7 @@ public:
 		return heap_ == nullptr ? 0 : tn_heap_trim(heap_);
 	}
 
-	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
-	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
-	 *
-	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
-	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
-		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
-		if (TN_UNLIKELY(heap_ == nullptr || upstream_ != nullptr))
-			return alloc_rare(bytes, align);
-		void *p = detail::or_throw(tn_heap_alloc(heap_, bytes, align));
-		outstanding_.add(bytes);
-		return p;
-	}
-	TN_ALWAYS_INLINE void free(
-		void *p, std::size_t bytes, std::size_t align = alignof(std::max_align_t)) noexcept {
-		if (p == nullptr)
-			return;
-		outstanding_.remove(bytes);
-		detail::heap_free(heap_, p, bytes, align);
-	}
-
-	/* What was named; nullptr stands for Tenure's page layer. */
+	/* The upstream that was named; nullptr stands for Tenure's page layer. */
 	std::pmr::memory_resource *upstream_resource() const noexcept {
 		return upstream_;
 	}
@@ -110,7 +107,7 @@ public:
 	}
 
 private:
-	/* Behind what upstream gave: a source is not told again how its memory was aligned. */
+	/* Stands behind a chunk: a source is not told the alignment when memory comes back. */
 	struct tail {
 		std::size_t align;
 	};
@@ -147,16 +144,6 @@ private:
 		void *p = call.or_throw(tn_heap_alloc(heap_, bytes, align));
 		outstanding_.add(bytes);
 		return p;
-	}
-
-	void *do_allocate(std::size_t bytes, std::size_t align) override {
-		return alloc(bytes, align);
-	}
-	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
-		free(p, bytes, align);
-	}
-	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
-		return this == &other;
 	}
 
 	tn_heap *heap_ = nullptr;

@@ -8,16 +8,25 @@
 #include <type_traits>
 #include <utility>
 
+#include "detail/owner.hpp"
 #include "detail/thrown.hpp"
+#include "fwd.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* Begin with `pool_options options{};`. The callbacks and their ctx are the pool's own: leave them
- * NULL. */
+/* Begin with `pool_options options{};`. The pool sets the callbacks and their ctx: leave them NULL. */
 using pool_options = tn_pool_options;
 
 namespace detail {
+
+struct pool_calls {
+	using handle = tn_pool;
+	using options = tn_pool_options;
+	static constexpr auto destroy = tn_pool_destroy;
+	static constexpr auto trim = tn_pool_trim;
+	static constexpr auto stats = tn_pool_stats;
+};
 
 template <class T> struct plain_pool_traits {
 	void build(void *place) const {
@@ -32,24 +41,25 @@ template <class T> struct plain_pool_traits {
 
 }
 
-/* What a pool does with its objects. Derive from it and hide what should be otherwise, or specialise
- * it; what it keeps is there for every call. Calls come from any thread, several at a time.
+/* The functions that build, reset and measure a pool's objects. Derive from it and hide the functions
+ * to replace, or specialise it. The pool keeps one traits object for all calls. Calls come from any
+ * thread, several at a time.
  *
  * build(place)  makes an object; may throw
- * reset(T &)    makes a used one fit for its next user; runs when a lease ends; must not throw
+ * reset(T &)    prepares a used object for its next user; runs when a lease ends; must not throw
  * size_of(T &)  bytes that an idle object holds beside its own; must not throw */
 template <class T> struct pool_traits : detail::plain_pool_traits<T> {};
 
-/* A pool of T. Every object that it built is destroyed at its end; no lease may outlive it. A
- * moved-from pool can be destroyed and assigned to.
+/* A pool of T. Its end destroys every object that it built; no lease may outlive it. A moved-from pool
+ * can be destroyed and assigned to.
  *
  * threads  any; moving and destroying while no other call is under way */
 template <class T, class Traits> class pool {
-	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "tenure: alignof(T) must be at most TN_ALIGN_MAX");
 
 public:
-	/* An object that is out, until the lease ends: then it goes back to the pool. Movable; an empty one
-	 * holds nothing.
+	/* Holds an object until the lease ends; the object then goes back to the pool. Movable; an empty
+	 * lease holds nothing.
 	 *
 	 * threads  one at a time; it may end on any thread */
 	class lease {
@@ -68,6 +78,12 @@ public:
 			put();
 		}
 
+		/* Gives the object back now. */
+		void put() noexcept {
+			if (object_ != nullptr)
+				tn_pool_put(from_, std::exchange(object_, nullptr));
+		}
+
 		/* The object, while the lease lasts. */
 		T &operator*() const noexcept TN_LIFETIMEBOUND {
 			return *object_;
@@ -75,18 +91,12 @@ public:
 		T *operator->() const noexcept TN_LIFETIMEBOUND {
 			return object_;
 		}
-		/* nullptr for an empty one. */
+		/* The object's address; nullptr if the lease is empty. */
 		T *get() const noexcept TN_LIFETIMEBOUND {
 			return object_;
 		}
 		explicit operator bool() const noexcept {
 			return object_ != nullptr;
-		}
-
-		/* Gives the object back now. */
-		void put() noexcept {
-			if (object_ != nullptr)
-				tn_pool_put(from_, std::exchange(object_, nullptr));
 		}
 
 	private:
@@ -100,66 +110,48 @@ public:
 
 	/* throws  std::invalid_argument for options with callbacks, std::bad_alloc */
 	explicit pool(pool_options options = {}, Traits traits = {})
-		: traits_(std::make_unique<Traits>(std::move(traits))) {
-		if (options.init != nullptr || options.reset != nullptr || options.fini != nullptr ||
-			options.size_of != nullptr || options.ctx != nullptr) {
-			errno = EINVAL;
-			detail::fail();
-		}
-		options.init = build;
-		options.reset = own_reset<Traits>::value ? reset : nullptr;
-		options.fini = [](void *object, void *) { std::destroy_at(static_cast<T *>(object)); };
-		options.size_of = own_size_of<Traits>::value ? size_of : nullptr;
-		options.ctx = traits_.get();
-		pool_ = detail::or_throw(tn_pool_create(sizeof(T), alignof(T), &options));
+		: traits_(std::make_unique<Traits>(std::move(traits))), pool_(created(options, traits_.get())) {
 	}
 	explicit pool(const char *name, Traits traits = {})
 		: pool(detail::named<pool_options>(name), std::move(traits)) {
 	}
-	pool(pool &&other) noexcept
-		: traits_(std::move(other.traits_)), pool_(std::exchange(other.pool_, nullptr)) {
-	}
+	pool(pool &&other) = default;
+	/* The pool that this one owned ends before its traits. */
 	pool &operator=(pool &&other) noexcept {
-		pool taken(std::move(other));
-		std::swap(traits_, taken.traits_);
-		std::swap(pool_, taken.pool_);
+		pool_ = std::move(other.pool_);
+		traits_ = std::move(other.traits_);
 		return *this;
-	}
-	~pool() {
-		tn_pool_destroy(pool_);
 	}
 
 	/* Takes an object, an idle one before a new one.
 	 *
-	 * throws  std::bad_alloc, and what `build` throws; nothing is lost then
+	 * throws  std::bad_alloc, and the exceptions of `build`; nothing is then lost
 	 * cost    that of tn_pool_get */
 	[[nodiscard]] lease get() TN_LIFETIMEBOUND {
 		void *object;
-		if (TN_UNLIKELY(!tn_pool_pop(pool_, &object)))
+		if (TN_UNLIKELY(!tn_pool_pop(pool_.get(), &object)))
 			object = get_slow();
-		return lease(pool_, static_cast<T *>(object));
+		return lease(pool_.get(), static_cast<T *>(object));
 	}
 
-	/* Gives this thread's idle objects to the others. */
-	void flush() noexcept {
-		tn_pool_flush(pool_);
-	}
-
-	/* Destroys what is idle; returns bytes given back. */
+	/* Destroys the idle objects and gives their memory back; in bytes. */
 	std::size_t trim() noexcept {
-		return tn_pool_trim(pool_);
+		return pool_.trim();
+	}
+
+	/* Gives this thread's idle objects to the other threads. */
+	void flush() noexcept {
+		tn_pool_flush(pool_.get());
 	}
 
 	tn_stats stats() const noexcept {
-		tn_stats now;
-		tn_pool_stats(pool_, &now);
-		return now;
+		return pool_.stats();
 	}
 
 private:
 	using plain = detail::plain_pool_traits<T>;
-	/* Whether the traits have a function of their own: what they do not change costs no call. One that
-	 * has no address, because it is overloaded, is their own. */
+	/* Whether the traits replace a function: one that they do not replace costs no call. An overloaded
+	 * function, which has no single address, counts as replaced. */
 	template <class U, class = void> struct own_reset : std::true_type {};
 	template <class U>
 	struct own_reset<U, std::void_t<decltype(&U::reset)>>
@@ -171,7 +163,20 @@ private:
 
 	TN_NOINLINE void *get_slow() {
 		detail::callback_scope call;
-		return call.or_throw(tn_pool_get_slow(pool_));
+		return call.or_throw(tn_pool_get_slow(pool_.get()));
+	}
+
+	static detail::adopt<tn_pool> created(pool_options options, Traits *traits) {
+		if (options.init != nullptr || options.reset != nullptr || options.fini != nullptr ||
+			options.size_of != nullptr || options.ctx != nullptr)
+			detail::refuse(
+				"tenure: pool: leave the callbacks and ctx of the options NULL, and use Traits");
+		options.init = build;
+		options.reset = own_reset<Traits>::value ? reset : nullptr;
+		options.fini = [](void *object, void *) { std::destroy_at(static_cast<T *>(object)); };
+		options.size_of = own_size_of<Traits>::value ? size_of : nullptr;
+		options.ctx = traits;
+		return {detail::or_throw(tn_pool_create(sizeof(T), alignof(T), &options))};
 	}
 
 	static bool build(void *place, void *traits) {
@@ -185,7 +190,7 @@ private:
 	}
 
 	std::unique_ptr<Traits> traits_;
-	tn_pool *pool_ = nullptr;
+	detail::owner<detail::pool_calls> pool_;
 };
 
 }

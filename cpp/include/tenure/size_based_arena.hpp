@@ -5,6 +5,7 @@
 #include <tenure/detail/runs.h>
 
 #include "detail/config.hpp"
+#include "fwd.hpp"
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
@@ -13,21 +14,21 @@ namespace detail {
 template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
 }
 
-/* Room for `N` objects of T, known by their type: one arena for each T and N, wherever it is asked for
- * (in several shared libraries: where T is visible in all of them), from the first constructor before
- * main to the last destructor after it. What is given back is counted and not used again before
- * `reset`: that is why allocating is moving a cursor, and giving back is a subtraction.
+/* Room for `N` objects of T. A program has one arena for each T and N, from the first constructor
+ * before main to the last destructor after it; shared libraries share it if T is visible in all of them. Memory that is given back is counted, and not used again before `reset`: so allocating moves a
+ * cursor, and giving back is a subtraction.
  *
- * Threads lease runs of `lease` slots, so there is no atomic operation for each of them, and the arena
- * holds at least N objects and at most N and a lease for every thread that uses it. A module that uses
- * one must not be unloaded before the threads that used it have ended, the main thread among them.
+ * Threads lease runs of `lease` slots, so a slot costs no atomic operation, and the arena holds at
+ * least N objects and at most N and a lease for every thread that uses it. A module that uses one must not be
+ * unloaded before the threads that used it have ended, the main thread included.
  *
- * budget_bytes  N objects must not be larger, or it does not compile
+ * budget_bytes  the limit for N objects; more does not compile
  * threads       any; reset and trim when no other call is under way */
 template <class T, std::size_t N, std::size_t budget_bytes> class TN_VISIBLE size_based_arena {
-	static_assert(N > 0, "an arena for no object");
-	static_assert(N <= budget_bytes / sizeof(T), "N objects of this size are more than the budget");
-	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+	static_assert(N > 0, "tenure: N must be at least 1");
+	static_assert(N <= budget_bytes / sizeof(T),
+		"tenure: N objects of T exceed budget_bytes: lower N or raise budget_bytes");
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "tenure: alignof(T) must be at most TN_ALIGN_MAX");
 
 public:
 	/* Slots that a thread leases at a time. */
@@ -45,25 +46,25 @@ public:
 		return N;
 	}
 
-	/* Memory for one object.
+	/* Allocates memory for one object.
 	 *
 	 * throws  std::bad_alloc when N are used; the arena stays usable
-	 * cost    a bump of a cursor in thread-local storage; a run in so many calls takes a lock */
+	 * cost    a bump of a cursor in thread-local storage; one call in a lease takes a lock */
 	[[nodiscard]] TN_ALWAYS_INLINE void *allocate_one() {
 		void *p;
 		return TN_LIKELY(tn_runs_pop(&lease_, sizeof(T), &p)) ? p : allocate_n(1);
 	}
 
-	/* Memory for `count` objects side by side, where any object may begin.
+	/* Allocates memory for `count` objects side by side.
 	 *
 	 * throws  as allocate_one */
 	[[nodiscard]] void *allocate_n(std::size_t count) {
 		return detail::or_throw(tn_runs_alloc_slow(&runs_, &lease_, at_least_one(count)));
 	}
 
-	/* Gives back what allocate_one returned, or with the same count allocate_n; nullptr is a no-op. Its
-	 * memory is not used again before reset. Hardened and debug panic at what was given back before, or
-	 * never came from here.
+	/* Gives back memory of allocate_one, or of allocate_n with the same count; nullptr is a no-op. The
+	 * memory is not used again before reset. Hardened and debug panic about memory that was given back
+	 * before, or never came from this arena.
 	 *
 	 * cost  a subtraction in thread-local storage */
 	TN_ALWAYS_INLINE void deallocate_one(void *p) noexcept {
@@ -73,30 +74,30 @@ public:
 		tn_runs_free(&runs_, &lease_, p, at_least_one(count));
 	}
 
-	/* Begins again from the first slot, in warm memory, once all objects are gone.
+	/* Begins again from the first slot, in warm memory, if all objects are gone.
 	 *
-	 * returns  whether they are; else nothing changes */
+	 * returns  whether all were gone; otherwise nothing changes */
 	bool reset() noexcept {
 		return tn_runs_reset(&runs_);
 	}
 
-	/* Gives back memory that was not needed since the reset; in bytes. */
+	/* Gives back memory that was not needed since the reset; returns bytes. */
 	std::size_t trim() noexcept {
 		return tn_runs_trim(&runs_);
-	}
-
-	/* Slots handed out since the reset, and those of them that were not given back: exact while no
-	 * other thread allocates or gives back. */
-	std::size_t used() const noexcept {
-		return tn_runs_used(&runs_);
-	}
-	std::size_t in_use() const noexcept {
-		return tn_runs_in_use(&runs_);
 	}
 
 	/* Whether `p` points into memory for its objects. */
 	bool owns(const void *p) const noexcept {
 		return tn_runs_owns(&runs_, p);
+	}
+
+	/* Slots handed out since the reset, and those of them that are still live: exact while no other
+	 * thread allocates or gives back. */
+	std::size_t used() const noexcept {
+		return tn_runs_used(&runs_);
+	}
+	std::size_t in_use() const noexcept {
+		return tn_runs_in_use(&runs_);
 	}
 
 	tn_stats stats() const noexcept {
@@ -124,7 +125,7 @@ private:
 		return r;
 	}
 
-	/* All three are constants at first: there is nothing to construct, so nothing to check for. */
+	/* All three are constant-initialised: no use has to check for their construction. */
 	static size_based_arena instance_;
 	static inline tn_runs runs_ = make_runs();
 	static inline TN_THREAD tn_lease lease_;

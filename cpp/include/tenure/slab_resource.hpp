@@ -5,12 +5,13 @@
 #define TENURE_SLAB_RESOURCE_HPP
 
 #include <cstdio>
-#include <memory_resource>
 
 #include "detail/large_blocks.hpp"
 #include "detail/outstanding.hpp"
+#include "detail/resource_base.hpp"
 #include "detail/size_classes.hpp"
 #include "detail/supplier.hpp"
+#include "fwd.hpp"
 #include "shared_slab.hpp"
 #include "slab.hpp"
 
@@ -18,21 +19,22 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
 /* A slab for each class of sizes up to 8 KiB; larger blocks, and alignments over 4 KiB, go to the
- * upstream resource one by one. Memory goes back at `release` and at the end; containers may be alive
- * then if nobody touches them again. Debug then says how much was outstanding.
+ * upstream resource one by one. Memory goes back at `release` and at the end; containers may outlive
+ * that if the program does not touch them again. Debug then writes how much was outstanding.
  *
- * Chunks, of 64 KiB for each class that is used (less by max_blocks_per_chunk), are cut out of pieces
- * that upstream gives, each twice as large as the one before, from 128 KiB to 4 MiB. Where no upstream
- * is named they come from Tenure's page layer, and go back to it while the resource lives, and large
- * blocks come from std::pmr::new_delete_resource(). Either way only what is used is touched.
+ * Each class in use has chunks of 64 KiB (less by max_blocks_per_chunk), which are cut out of pieces of
+ * upstream's memory. A piece is twice as large as the one before, from 128 KiB to 4 MiB. If no upstream
+ * is named, chunks come from Tenure's page layer, and go back to it while the resource lives; large
+ * blocks come from std::pmr::new_delete_resource(). In both cases only used memory is touched.
  *
- * An upstream of a shared_slab_resource is called by whichever thread needs memory, and without a lock:
- * it must be one for any thread.
+ * Any thread that needs memory calls the upstream of a shared_slab_resource, without a lock: the
+ * upstream must be safe for any thread.
  *
- * These are slab_resource, for one thread at a time, and shared_slab_resource, for any; see fwd.hpp.
+ * slab_resource is for one thread at a time, shared_slab_resource for any; see fwd.hpp.
  *
  * threads  one at a time, or any; release, and the end, when no other call is under way */
-template <class Calls> class basic_slab_resource final : public std::pmr::memory_resource {
+template <class Calls>
+class basic_slab_resource final : public detail::resource_base<basic_slab_resource<Calls>> {
 public:
 	/* Roles as in std::pmr. `largest_required_pool_block` is rounded up to a class and at most 8 KiB;
 	 * `max_blocks_per_chunk` is met as far as a chunk of a page allows. */
@@ -48,8 +50,6 @@ public:
 		  options_(effective(options)),
 		  classes_used_(detail::class_of(options_.largest_required_pool_block, 1) + 1) {
 	}
-	basic_slab_resource(const basic_slab_resource &) = delete;
-	basic_slab_resource &operator=(const basic_slab_resource &) = delete;
 
 	~basic_slab_resource() override {
 		if (TN_MODE == TN_MODE_DEBUG) {
@@ -59,19 +59,10 @@ public:
 		release();
 	}
 
-	/* Gives everything back, what is handed out as well.
+	/* The same as allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
+	 * TN_ALIGN_MAX, 0 means 16; free takes the values of alloc.
 	 *
-	 * threads  one at a time, when no other call is under way */
-	void release() noexcept {
-		classes_.clear();
-		supplier_.give_back();
-		large_.clear();
-	}
-
-	/* As allocate and deallocate, without a virtual call. Bytes; align is a power of two up to
-	 * TN_ALIGN_MAX, 0 means 16; free takes both as alloc did.
-	 *
-	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and what upstream throws */
+	 * throws  std::invalid_argument for a bad alignment, std::bad_alloc, and upstream's exceptions */
 	[[nodiscard]] TN_ALWAYS_INLINE void *alloc(
 		std::size_t bytes, std::size_t align = alignof(std::max_align_t)) TN_LIFETIMEBOUND {
 		std::size_t index = (bytes - 1) / detail::fine_step;
@@ -96,16 +87,33 @@ public:
 		free_rare(p, bytes, align);
 	}
 
+	/* Gives everything back, live blocks included.
+	 *
+	 * threads  one at a time, when no other call is under way */
+	void release() noexcept {
+		classes_.clear();
+		supplier_.give_back();
+		large_.clear();
+	}
+
+	/* Gives back the chunks without a live block; returns bytes. A named upstream gets them only at
+	 * release. */
+	std::size_t trim() noexcept {
+		std::size_t bytes = 0;
+		classes_.each([&](typename Calls::handle *s) { bytes += Calls::trim(s); });
+		return bytes;
+	}
+
 	std::pmr::pool_options options() const noexcept {
 		return options_;
 	}
 
-	/* What was named; nullptr stands for Tenure's page layer. */
+	/* The upstream that was named; nullptr stands for Tenure's page layer. */
 	std::pmr::memory_resource *upstream_resource() const noexcept {
 		return upstream_;
 	}
 
-	/* Of all slabs together, and the large blocks. */
+	/* The sum over all slabs and the large blocks. */
 	tn_stats stats() const noexcept {
 		tn_stats sum{};
 		std::snprintf(sum.name, sizeof sum.name, "%s", Calls::resource_name);
@@ -126,13 +134,6 @@ public:
 		return sum;
 	}
 
-	/* Gives back the chunks without a live block, to upstream only at release; in bytes. */
-	std::size_t trim() noexcept {
-		std::size_t bytes = 0;
-		classes_.each([&](typename Calls::handle *s) { bytes += Calls::trim(s); });
-		return bytes;
-	}
-
 private:
 	static std::pmr::pool_options effective(std::pmr::pool_options asked) noexcept {
 		std::size_t largest = asked.largest_required_pool_block;
@@ -145,7 +146,7 @@ private:
 		return asked;
 	}
 
-	/* Where a block goes; class_count: to the large ones. */
+	/* The class of a block; class_count stands for the large blocks. */
 	std::size_t class_of(std::size_t bytes, std::size_t align) const noexcept {
 		std::size_t index = detail::class_of(bytes, align);
 		return index < classes_used_ ? index : detail::class_count;
@@ -164,10 +165,8 @@ private:
 	}
 
 	TN_NOINLINE void *alloc_rare(std::size_t bytes, std::size_t align) {
-		if ((align & (align - 1)) != 0 || align > TN_ALIGN_MAX) {
-			errno = EINVAL;
-			detail::fail();
-		}
+		if ((align & (align - 1)) != 0 || align > TN_ALIGN_MAX)
+			detail::refuse("tenure: the alignment must be a power of two, at most TN_ALIGN_MAX");
 		std::size_t index = class_of(bytes, align);
 		detail::callback_scope call;
 		if (index == detail::class_count)
@@ -181,8 +180,8 @@ private:
 		           : call.or_throw(s == nullptr ? nullptr : Calls::slow(s));
 	}
 
-	/* Where nobody's code is called back, nothing can be thrown: and of a shared slab that is not near
-	 * this is the way of every call. */
+	/* Without an upstream no code is called back, so nothing can be thrown. Every call on a shared slab
+	 * that is not near comes here. */
 	TN_ALWAYS_INLINE void *alloc_slow(typename Calls::handle *s) {
 		return upstream_ == nullptr ? detail::or_throw(Calls::slow(s)) : alloc_from_upstream(s);
 	}
@@ -201,16 +200,6 @@ private:
 			classes_.give(index, p);
 	}
 
-	void *do_allocate(std::size_t bytes, std::size_t align) override {
-		return alloc(bytes, align);
-	}
-	void do_deallocate(void *p, std::size_t bytes, std::size_t align) override {
-		free(p, bytes, align);
-	}
-	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
-		return this == &other;
-	}
-
 	static constexpr std::size_t chunk_bytes = 65536;
 
 	detail::size_classes<Calls> classes_;
@@ -219,7 +208,7 @@ private:
 	tn_source source_;
 	detail::large_blocks large_;
 	std::pmr::pool_options options_;
-	std::size_t classes_used_; /* up to the largest pool block; the others have no slab */
+	std::size_t classes_used_; /* up to the largest pool block; the rest has no slab */
 };
 
 }

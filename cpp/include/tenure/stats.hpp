@@ -12,7 +12,7 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 
-/* Begin with `watch_options options{};`: what is zero is the default. The ctx is the watch's own. */
+/* Begin with `watch_options options{};`: a zero is the default. Leave ctx NULL: the watch uses it. */
 using watch_options = tn_watch_options;
 
 namespace detail {
@@ -21,10 +21,11 @@ inline std::atomic<bool> is_watched{false};
 
 }
 
-/* Calls `visit(const tn_listed &)` for every listed allocator, parents before what they own, until one
- * call returns false (where it returns anything); how many were visited.
+/* Calls `visit(const tn_listed &)` for every listed allocator, parents before the allocators that they
+ * own, and stops if `visit` returns false. It may also return nothing.
  *
- * throws   what `visit` throws, which ends the visit
+ * returns  the number of allocators visited
+ * throws   the exceptions of `visit`, which end the snapshot
  * threads  any; owners are not stopped */
 template <class Visit> std::size_t snapshot(Visit &&visit) {
 	auto *call = std::addressof(visit);
@@ -47,26 +48,26 @@ template <class Visit> std::size_t snapshot(Visit &&visit) {
 }
 
 /* Watches all listed allocators while it lives, and calls `report(tn_finding, const tn_listed &, const
- * char *message)` once for each silent failure. There is one in a process.
+ * char *message)` once for each silent failure. A process can have one watch at a time.
  *
  *     tenure::watch watching([](tn_finding, const tn_listed &, const char *line) { std::puts(line); });
  *
- * `report` is called by the watching thread, and must neither throw nor end the watch.
+ * The watching thread calls `report`, which must neither throw nor end the watch.
  *
  * threads  any */
 template <class Report> class watch {
 public:
-	/* throws  std::invalid_argument for a percentage above 100, options with a ctx, and while there is
-	 *         another watch; std::bad_alloc where there is no thread for it */
+	/* throws  std::invalid_argument for a percentage above 100, options with a ctx, and while another
+	 *         watch lives; std::bad_alloc if there is no thread for it */
 	explicit watch(Report report, watch_options options = {}) : report_(std::move(report)) {
-		if (options.ctx != nullptr || detail::is_watched.exchange(true)) {
-			errno = EINVAL;
-			detail::fail();
-		}
+		if (options.ctx != nullptr)
+			detail::refuse("tenure: watch: leave ctx of the options NULL; the callable can hold state");
+		if (detail::is_watched.exchange(true))
+			detail::refuse("tenure: watch: another watch is alive; end it first");
 		options.ctx = this;
 		if (!tn_watch(&options, call)) {
 			detail::is_watched = false;
-			detail::fail();
+			detail::fail("tenure: watch: a percentage of the options is above 100");
 		}
 	}
 	watch(const watch &) = delete;

@@ -11,11 +11,11 @@
  *   containers                          arena_resource.hpp, slab_resource.hpp, heap_resource.hpp,
  *                                       scope_resource.hpp (std::pmr), allocator.hpp
  *   a class with its own new, delete    allocated.hpp         arena_allocated, slab_allocated
- *   what all of it costs right now      stats.hpp             snapshot, watch
+ *   the cost of all of it right now     stats.hpp             snapshot, watch
  *
- * The words are those of C (tenure.h), which works below: all of it may be mixed. Where a call of C
- * fails these throw: std::invalid_argument for the caller's mistake (EINVAL), std::bad_alloc for lack
- * of memory (ENOMEM). Owners are movable, resources are not. */
+ * The verbs are those of C (tenure.h), whose library does the work: calls of both may be mixed.
+ * A call that fails in C throws here: std::invalid_argument for the caller's mistake (EINVAL),
+ * std::bad_alloc for lack of memory (ENOMEM). Allocators can be moved, resources cannot. */
 #ifndef TENURE_TENURE_HPP
 #define TENURE_TENURE_HPP
 

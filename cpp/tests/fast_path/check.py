@@ -16,13 +16,15 @@ PATHS = ["new_orc", "delete_orc", "new_elf", "delete_elf", "new_ent", "delete_en
          "make_point_in_scope"]
 # What the compiler says, and of what.
 MUST_FAIL = [
-    ("more than the budget", "tenure::size_based_arena<char[1024], 1025, 1 << 20>::get();"),
-    ("more than the budget",
+    ("exceed budget_bytes", "tenure::size_based_arena<char[1024], 1025, 1 << 20>::get();"),
+    ("exceed budget_bytes",
      "struct orc : tenure::arena_allocated<orc, 1025, 1 << 20> { char bytes[1024]; }; new orc;"),
-    ("an arena for no object", "tenure::size_based_arena<char, 0>::get();"),
-    ("aligns up to TN_ALIGN_MAX",
+    ("N must be at least 1", "tenure::size_based_arena<char, 0>::get();"),
+    ("alignof(T) must be at most TN_ALIGN_MAX",
      "struct alignas(1 << 21) wide {}; tenure::size_based_arena<wide, 1>::get();"),
-    ("which destructor?", "struct base { virtual void f(); }; tenure::heap().destroy(new base);"),
+    ("give it a virtual destructor",
+     "struct base { virtual void f(); }; tenure::heap().destroy(new base);"),
+    ("Resource needs alloc(bytes, align)", "int r; tenure::allocator<int, int>(r).allocate(1);"),
 ]
 MUST_COMPILE = "tenure::size_based_arena<char[1024], 1024, 1 << 20>::get();"
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -1,4 +1,4 @@
-/* Not API. What every header of the C++ front end begins with. */
+/* Not API. The beginning of every header of the C++ front end. */
 #ifndef TENURE_DETAIL_CONFIG_HPP
 #define TENURE_DETAIL_CONFIG_HPP
 
@@ -14,10 +14,10 @@
 #include <tenure/base.h>
 #include <tenure/stats.h>
 
-#include "../fwd.hpp"
+#include "namespace.hpp"
 
-/* What is returned points into what the function was called on, or was given: compilers that know the
- * attribute warn where it outlives that. gcc 12 has none. */
+/* The result points into the object of the call, or into the argument that is marked: compilers that
+ * know the attribute warn when the result outlives it. gcc 12 has no such attribute. */
 #if defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::lifetimebound)
 #define TN_LIFETIMEBOUND [[clang::lifetimebound]]
@@ -34,7 +34,7 @@
 #if defined(__GNUC__)
 #define TN_ALWAYS_INLINE [[gnu::always_inline]] inline
 #define TN_NOINLINE [[gnu::noinline, gnu::cold]]
-/* One for the whole process also where symbols are hidden by default, as long as T itself is not. */
+/* One for the whole process even where symbols are hidden by default, unless T itself is hidden. */
 #define TN_VISIBLE [[gnu::visibility("default")]]
 #else
 #define TN_ALWAYS_INLINE inline
@@ -46,19 +46,32 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* What a failed call of the C library becomes: std::invalid_argument for the caller's mistake,
- * std::bad_alloc for lack of memory. Without exceptions the program ends. */
-[[noreturn]] TN_NOINLINE inline void fail() {
+/* Reports the caller's mistake. Without exceptions the program ends. */
+[[noreturn]] TN_NOINLINE inline void refuse([[maybe_unused]] const char *what) {
+	errno = EINVAL;
 #if TN_EXCEPTIONS
-	if (errno == EINVAL)
-		throw std::invalid_argument("tenure: a size, an alignment or options that cannot be");
-	throw std::bad_alloc();
+	throw std::invalid_argument(what);
 #else
 	std::abort();
 #endif
 }
 
-/* A product that no size_t holds. */
+/* Reports a failed call of the C library: EINVAL as std::invalid_argument with the text `what`, lack of
+ * memory as std::bad_alloc. Without exceptions the program ends. */
+[[noreturn]] TN_NOINLINE inline void fail(const char *what) {
+	if (errno == EINVAL)
+		refuse(what);
+#if TN_EXCEPTIONS
+	throw std::bad_alloc();
+#else
+	std::abort();
+#endif
+}
+[[noreturn]] TN_NOINLINE inline void fail() {
+	fail("tenure: invalid size, alignment or options");
+}
+
+/* Reports a product that no size_t holds. */
 [[noreturn]] TN_NOINLINE inline void fail_length() {
 #if TN_EXCEPTIONS
 	throw std::bad_array_new_length();
@@ -72,18 +85,6 @@ template <class P> TN_ALWAYS_INLINE P *or_throw(P *p) {
 		fail();
 	return p;
 }
-
-/* Options of which only the name is not the default. */
-template <class Options> Options named(const char *name) noexcept {
-	Options options{};
-	options.name = name;
-	return options;
-}
-
-/* An allocator of the C library that whoever made it hands over. */
-template <class Handle> struct adopt {
-	Handle *handle;
-};
 
 /* Bytes of `count` objects of T. */
 template <class T> TN_ALWAYS_INLINE std::size_t bytes_of(std::size_t count) {
@@ -100,7 +101,7 @@ template <class T, class... Args> TN_ALWAYS_INLINE T *build(void *place, Args &&
 		return ::new (place) T{std::forward<Args>(args)...};
 }
 
-/* Undoes something when a scope is left by an exception, that is, unless it was told to keep it. */
+/* Calls `undo` at the end of its block, unless keep() was called: an exception undoes the work. */
 template <class Undo> class guard {
 public:
 	explicit guard(Undo undo) : undo_(undo) {
@@ -120,6 +121,19 @@ private:
 	bool armed_ = true;
 };
 template <class Undo> guard(Undo) -> guard<Undo>;
+
+/* Builds a T at `place`; when the constructor throws, `undo` gives the memory back. */
+template <class T, class Undo, class... Args>
+TN_ALWAYS_INLINE T *build_or_undo(void *place, Undo undo, Args &&...args) {
+	if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
+		return build<T>(place, std::forward<Args>(args)...);
+	} else {
+		guard on_throw(undo);
+		T *object = build<T>(place, std::forward<Args>(args)...);
+		on_throw.keep();
+		return object;
+	}
+}
 
 }
 }

@@ -1,4 +1,4 @@
-/* Not API. */
+/* Not API. The page layer's lock. */
 #ifndef TENURE_DETAIL_FRONT_HPP
 #define TENURE_DETAIL_FRONT_HPP
 
@@ -10,7 +10,7 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* Holds the page layer's lock (front.h): for a few instructions that call nothing. */
+/* Holds the lock (front.h) for a few instructions, which must not call anything. */
 class front_lock {
 public:
 	front_lock() noexcept {

@@ -1,4 +1,4 @@
-/* Not API. Blocks that no slab holds, each from upstream by itself, and all of them found again. */
+/* Not API. Blocks too large for a slab, each from upstream by itself, in a list. */
 #ifndef TENURE_DETAIL_LARGE_BLOCKS_HPP
 #define TENURE_DETAIL_LARGE_BLOCKS_HPP
 
@@ -9,7 +9,7 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* A doubly linked list of blocks, whose links stand before them: a block goes back in O(1).
+/* A doubly linked list of blocks. The links stand before a block, so it goes back in O(1).
  *
  * threads  any */
 class large_blocks {
@@ -22,7 +22,7 @@ public:
 		clear();
 	}
 
-	/* nullptr with errno, or with what upstream threw. */
+	/* Returns nullptr with errno, or with upstream's exception. */
 	void *alloc(std::size_t bytes, std::size_t align) noexcept {
 		std::size_t lead = lead_of(align);
 		if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - lead) {
@@ -93,8 +93,8 @@ private:
 		return (sizeof(head) + at - 1) & ~(at - 1);
 	}
 
-	/* Hardened trusts a head that was written for this place, and not freed since; debug looks for it
-	 * in the list. */
+	/* Hardened trusts a head with the seal of its address and of this list, which a free erases; debug
+	 * searches the list for it. */
 	void check(const head *h, std::size_t bytes, std::size_t align) const noexcept {
 		bool known = TN_MODE != TN_MODE_DEBUG || is_listed(h);
 		if (!known || h->seal != seal_of(h))

@@ -1,4 +1,4 @@
-/* Not API. The name of the inline namespace that everything is in. */
+/* Not API. The name of the inline namespace around everything. */
 #ifndef TENURE_DETAIL_NAMESPACE_HPP
 #define TENURE_DETAIL_NAMESPACE_HPP
 
@@ -10,8 +10,8 @@
 #define TN_EXCEPTIONS 0
 #endif
 
-/* The ABI, the mode, and what happens on failure are part of every name: a function that is compiled in
- * two ways is two. */
+/* The ABI, the mode, and throwing or aborting are part of every name: a function that is compiled in
+ * two ways is two functions. */
 #define TN_JOINED_(a, b, c) a##_##b##_##c
 #define TN_JOINED(a, b, c) TN_JOINED_(a, b, c)
 #if TN_EXCEPTIONS

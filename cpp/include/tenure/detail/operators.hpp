@@ -1,4 +1,4 @@
-/* Not API. Every form of operator new and delete of a class, in terms of a home for its objects. */
+/* Not API. Every form of operator new and delete of a class; a home allocates its objects. */
 #ifndef TENURE_DETAIL_OPERATORS_HPP
 #define TENURE_DETAIL_OPERATORS_HPP
 
@@ -10,18 +10,18 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* `Home` has static functions that do not throw; those that take return nullptr with errno.
+/* `Home` has static functions that do not throw; a failed take returns nullptr with errno.
  *
- *   pop(&p)                                  one, if it can be had at once; else slow()
+ *   pop(&p)                                  memory for one object; false if slow() has to find it
  *   give_one(p)
- *   take_array(bytes), give_array(p, bytes)  at 16 bytes, or alignof(T) where that is more
- *   take_noted_array(bytes)                  the same, of which give_unknown can tell the size
- *   give_unknown(p)                          one or an array; whether it was the home's
+ *   take_array(bytes), give_array(p, bytes)  at 16 bytes, or alignof(T) if that is more
+ *   take_noted_array(bytes)                  the same, and give_unknown can tell the size
+ *   give_unknown(p)                          an object or an array; false if it is not the home's
  *
- * A single object of another size than T's is one of a derived class: it lives on the global heap, as
- * do alignments over T's. Deallocation functions have the size, so that compilers pass it, and keep it
- * before arrays. Only those that undo a nothrow or an aligned new have not, and ask the home; they and
- * their heap are not inlined, because compilers would see a mismatch where there is none. */
+ * A single object of another size than T's belongs to a derived class: it goes to the global heap, as
+ * do alignments over T's. Deallocation functions take a size, so that compilers pass it, and keep it
+ * before arrays. Those that undo a nothrow or an aligned new get no size, and ask the home. They and
+ * their heap are not inlined: compilers would warn of a mismatch where there is none. */
 template <class T, class Home> class operators {
 public:
 	using tenure_home = Home;
@@ -102,8 +102,8 @@ public:
 			::operator delete[](p, align);
 	}
 
-	/* What undoes an aligned new has no size either. As templates they are not what `delete` looks for,
-	 * which would prefer them to those with the size. */
+	/* These undo an aligned new, also without a size. They are templates because `delete` would prefer
+	 * ordinary functions without a size to those with one. */
 	template <class A, class = std::enable_if_t<std::is_same_v<A, std::align_val_t>>>
 	TN_NOINLINE static void operator delete(void *p, A align) noexcept {
 		if (!Home::give_unknown(p))

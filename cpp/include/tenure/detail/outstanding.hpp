@@ -1,4 +1,4 @@
-/* Not API. Debug: what a resource has handed out and not got back. Nothing in the other modes. */
+/* Not API. Debug: counts the live blocks of a resource. Empty in the other modes. */
 #ifndef TENURE_DETAIL_OUTSTANDING_HPP
 #define TENURE_DETAIL_OUTSTANDING_HPP
 
@@ -10,7 +10,7 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* The line that debug writes where a resource ends and containers live on. */
+/* Writes debug's line about a resource that ends before its containers. */
 inline void report_outstanding(const char *kind, std::size_t blocks, std::size_t bytes) noexcept {
 	if (blocks != 0)
 		std::fprintf(stderr, "tenure: %s: destroyed with %zu bytes in %zu blocks outstanding\n", kind,

@@ -1,5 +1,5 @@
-/* Not API. A slab for each class of sizes, made when first needed: what the pool resources and the
- * arrays of the class-specific operators stand on. */
+/* Not API. A slab for each class of sizes, created on first use: for the pool resources, and for arrays
+ * of the class-specific operators. */
 #ifndef TENURE_DETAIL_SIZE_CLASSES_HPP
 #define TENURE_DETAIL_SIZE_CLASSES_HPP
 
@@ -12,7 +12,7 @@ inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
 /* Sizes up to 1 KiB in steps of 16 bytes, up to 8 KiB in four steps a doubling. A slot is aligned to
- * the largest power of two that divides its size, so what is a multiple of an alignment has it. */
+ * the largest power of two that divides its size: a size that is a multiple of an alignment has it. */
 constexpr std::size_t fine_count = 64, fine_step = 16, fine_bytes = fine_count * fine_step;
 constexpr std::size_t class_bytes_max = 8192, class_align_max = 4096;
 constexpr std::size_t class_count = fine_count + 3 * 4;
@@ -29,13 +29,13 @@ constexpr std::size_t alignment_of_size(std::size_t size) {
 	return size & (~size + 1);
 }
 
-/* Alignments that the fine classes serve without a look: a bit each for 0, 1, 2, 4, 8 and 16. */
+/* Whether every fine class has this alignment: a bit each for 0, 1, 2, 4, 8 and 16. */
 TN_ALWAYS_INLINE constexpr bool is_plain(std::size_t align) {
 	return align <= 16 && ((std::size_t{0x10117} >> align) & 1) != 0;
 }
 
 /* The class for blocks of `bytes` (0 counts as 1) at `align`, a power of two or 0 for 16; class_count
- * where a slab is not the place. */
+ * if no slab can hold them. */
 constexpr std::size_t class_of(std::size_t bytes, std::size_t align) {
 	std::size_t size = bytes == 0 ? 1 : bytes;
 	align = align == 0 ? fine_step : align;
@@ -51,8 +51,8 @@ constexpr std::size_t class_of(std::size_t bytes, std::size_t align) {
 	return index;
 }
 
-/* Makes a slab for `place`, where `none` stands; of two threads that do so at the same time one keeps
- * its own. No lock: making one may wait for others. */
+/* Creates a slab and replaces `none` by it in `place`; returns nullptr with errno. If two threads do so
+ * at the same time, one slab stays. Without a lock: creating one may wait for another thread. */
 template <class Calls>
 typename Calls::handle *install(std::atomic<typename Calls::handle *> &place,
 	typename Calls::handle *none, std::size_t bytes, std::size_t align,
@@ -60,11 +60,11 @@ typename Calls::handle *install(std::atomic<typename Calls::handle *> &place,
 	typename Calls::handle *there = none, *made = Calls::create(bytes, align, &options);
 	if (made == nullptr || place.compare_exchange_strong(there, made, std::memory_order_acq_rel))
 		return made;
-	Calls::end(made);
+	Calls::destroy(made);
 	return there;
 }
 
-/* The slabs. Constant-initialised and never destroyed by itself: `clear` does it. */
+/* The slabs. Constant-initialised; only `clear` destroys them. */
 template <class Calls> class size_classes {
 public:
 	using handle = typename Calls::handle;
@@ -73,19 +73,19 @@ public:
 	size_classes(const size_classes &) = delete;
 	size_classes &operator=(const size_classes &) = delete;
 
-	/* The slab of a class, or nullptr when it was not needed yet. */
+	/* The slab of a class; nullptr before its first use. */
 	TN_ALWAYS_INLINE handle *find(std::size_t index) const noexcept {
 		return slabs_[index].load(std::memory_order_acquire);
 	}
 
-	/* The same, made where it is not there; nullptr with errno. */
+	/* The slab of a class, created if there is none; nullptr with errno. */
 	TN_NOINLINE handle *add(std::size_t index, const typename Calls::options &options) noexcept {
 		std::size_t bytes = class_bytes(index);
 		return install<Calls>(slabs_[index], nullptr, bytes, slot_align(bytes), options);
 	}
 
-	/* Frees a slot of a class. Where that has no slab the stand-in says what a slab says of a pointer
-	 * that it never had. */
+	/* Frees a slot of a class. In a class without a slab, the stand-in reports the foreign pointer as a
+	 * slab does. */
 	void give(std::size_t index, void *p) noexcept {
 		handle *s = find(index);
 		Calls::free(s == nullptr ? &Calls::none : s, p);
@@ -108,7 +108,7 @@ public:
 
 	void clear() noexcept {
 		for (std::atomic<handle *> &s : slabs_)
-			Calls::end(s.exchange(nullptr));
+			Calls::destroy(s.exchange(nullptr));
 	}
 
 private:

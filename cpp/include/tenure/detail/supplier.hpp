@@ -1,4 +1,4 @@
-/* Not API. Chunks for slabs, cut out of ever larger pieces of an upstream resource. */
+/* Not API. Chunks for slabs, cut out of larger and larger pieces of an upstream resource. */
 #ifndef TENURE_DETAIL_SUPPLIER_HPP
 #define TENURE_DETAIL_SUPPLIER_HPP
 
@@ -9,10 +9,10 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* Slabs take chunks of one size for ever; a pool resource promises its upstream requests that grow. So
- * it takes pieces, each twice as large as the one before, and cuts chunks from their lower end and the
- * slabs' small records from their upper end. What comes back waits for the next request of its size;
- * the pieces go back all at once.
+/* Slabs always request chunks of one size, but a pool resource promises its upstream growing requests.
+ * So the supplier takes pieces, each twice as large as the one before, and cuts chunks from their lower
+ * end and the slabs' small records from their upper end. Memory that a slab releases waits for the next
+ * request of its size. All pieces go back at once.
  *
  * threads  any */
 class supplier {
@@ -27,7 +27,7 @@ public:
 		give_back();
 	}
 
-	/* What a slab takes as its source. */
+	/* The source for the options of a slab. */
 	tn_source as_source() noexcept {
 		return {[](void *self, std::size_t size, std::size_t align) {
 					return static_cast<supplier *>(self)->acquire(size, align);
@@ -38,7 +38,7 @@ public:
 			this};
 	}
 
-	/* All pieces go back, whatever is still in them. */
+	/* Gives all pieces back, whether or not their chunks are in use. */
 	void give_back() noexcept {
 		while (pieces_ != nullptr) {
 			piece old = *pieces_;
@@ -53,11 +53,11 @@ public:
 	}
 
 private:
-	static constexpr std::size_t piece_align = 65536; /* of a slab's chunk, as a rule */
+	static constexpr std::size_t piece_align = 65536; /* that of most slabs' chunks */
 	static constexpr std::size_t piece_bytes_min = 131072, piece_bytes_max = 4194304;
 	static constexpr std::size_t size_count = 16; /* powers of two from a page on */
 
-	/* At the very end of a piece, so that its chunks are aligned. */
+	/* Stands at the end of a piece, so that its chunks are aligned. */
 	struct piece {
 		piece *next;
 		std::size_t bytes, align;
@@ -66,7 +66,7 @@ private:
 		spare *next;
 	};
 
-	/* Which power of two of pages holds `size`. */
+	/* The power of two of pages that holds `size`. */
 	static std::size_t rank(std::size_t size) noexcept {
 		std::size_t r = 0;
 		while (page_bytes << r < size)
@@ -91,7 +91,7 @@ private:
 		}
 	}
 
-	/* nullptr when there is not enough left. */
+	/* Returns nullptr when the newest piece has too little left. */
 	void *cut(std::size_t r, std::size_t align) noexcept {
 		std::size_t bytes = page_bytes << r;
 		spare *p = spares_[r];
@@ -117,13 +117,13 @@ private:
 		return (align - reinterpret_cast<std::uintptr_t>(low_) % align) % align;
 	}
 
-	/* Bytes left in the newest piece for what is aligned so. */
+	/* Bytes left in the newest piece for a chunk of this alignment. */
 	std::size_t room(std::size_t align) const noexcept {
 		std::size_t left = static_cast<std::size_t>(high_ - low_);
 		return left < padding(align) ? 0 : left - padding(align);
 	}
 
-	/* Where two threads do so at the same time, what is left of the other's piece is not used. */
+	/* When two threads add a piece at the same time, the rest of the first one is not used. */
 	bool add_piece(std::size_t bytes, std::size_t align) noexcept {
 		std::size_t whole = bytes + sizeof(piece), piece_at = align > piece_align ? align : piece_align;
 		char *base = static_cast<char *>(allocate_from(upstream_, whole, piece_at));
@@ -140,7 +140,7 @@ private:
 
 	memory_resource *upstream_;
 	piece *pieces_ = nullptr;
-	char *low_ = nullptr, *high_ = nullptr; /* what is left of the newest piece */
+	char *low_ = nullptr, *high_ = nullptr; /* the rest of the newest piece */
 	std::size_t next_bytes_ = piece_bytes_min;
 	spare *spares_[size_count] = {};
 };

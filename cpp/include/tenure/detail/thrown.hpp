@@ -1,4 +1,4 @@
-/* Not API. Exceptions must not pass through the C library: where it calls back into C++, they wait. */
+/* Not API. Exceptions must not pass through the C library: those of callbacks wait until it returns. */
 #ifndef TENURE_DETAIL_THROWN_HPP
 #define TENURE_DETAIL_THROWN_HPP
 
@@ -10,8 +10,8 @@ namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* Stands on the stack around a call of the C library that may call back. Calls nest, as when an
- * upstream resource is one of Tenure's. */
+/* A local variable around a call of the C library that may call back. Calls nest: an upstream resource
+ * may be one of Tenure's. */
 class callback_scope {
 public:
 	callback_scope() noexcept : outer_(innermost()) {
@@ -23,7 +23,7 @@ public:
 		innermost() = outer_;
 	}
 
-	/* Calls `f`; false, with errno, where it throws. */
+	/* Calls `f`; returns false, with errno, if it throws. */
 	template <class F> static bool run(F f) noexcept {
 #if TN_EXCEPTIONS
 		try {
@@ -41,7 +41,7 @@ public:
 #endif
 	}
 
-	/* Throws what was thrown inside, if anything was. */
+	/* Throws the exception of the callback, if there was one. */
 	void rethrow() const {
 #if TN_EXCEPTIONS
 		if (thrown_ != nullptr)
@@ -49,7 +49,7 @@ public:
 #endif
 	}
 
-	/* What the call returned; when that is nullptr, throws what was thrown inside, else as fail(). */
+	/* Returns the call's result; instead of nullptr, throws the callback's exception, or as fail(). */
 	void *or_throw(void *p) const {
 		if (p != nullptr)
 			return p;

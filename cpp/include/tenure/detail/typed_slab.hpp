@@ -1,5 +1,5 @@
-/* Not API. What slab and shared_slab have in common: objects of one type in slots. `Calls` says which
- * functions of the C library they are. */
+/* Not API. The common part of slab and shared_slab: objects of one type in slots. `Calls` names the
+ * functions of the C library. */
 #ifndef TENURE_DETAIL_TYPED_SLAB_HPP
 #define TENURE_DETAIL_TYPED_SLAB_HPP
 
@@ -7,24 +7,41 @@
 #include <type_traits>
 #include <utility>
 
-#include "config.hpp"
+#include "owner.hpp"
+
+/* The functions of tn_slab or tn_shared_slab, as members of a struct. */
+#define TN_SLAB_CALLS(thing)                                                                           \
+	TN_CALLS(thing);                                                                                   \
+	static constexpr auto alloc_batch = thing##_alloc_batch;                                           \
+	static constexpr auto free_batch = thing##_free_batch;                                             \
+	static constexpr auto in_use = thing##_in_use;                                                     \
+	static constexpr auto slot_size = thing##_slot_size;                                               \
+	static constexpr auto each = thing##_each;                                                         \
+                                                                                                       \
+	/* Takes a slot from the magazine; false when `slow` has to find one, which may return nullptr. */ \
+	TN_ALWAYS_INLINE static bool pop(thing *s, void **slot) noexcept {                                 \
+		return thing##_pop(s, slot);                                                                   \
+	}                                                                                                  \
+	TN_ALWAYS_INLINE static void *slow(thing *s) noexcept {                                            \
+		return thing##_alloc_slow(s);                                                                  \
+	}                                                                                                  \
+	TN_ALWAYS_INLINE static void *alloc(thing *s) {                                                    \
+		void *p;                                                                                       \
+		return TN_LIKELY(pop(s, &p)) ? p : or_throw(slow(s));                                          \
+	}                                                                                                  \
+	TN_ALWAYS_INLINE static void free(thing *s, void *p) noexcept {                                    \
+		thing##_free(s, p);                                                                            \
+	}
 
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
-/* Builds a T in a slot of `from` (Calls::handle *), which gets it back when the constructor throws. */
+/* Builds a T in a slot of `from`; when the constructor throws, the slot goes back. */
 template <class Calls, class T, class Handle, class... Args>
 TN_ALWAYS_INLINE T *make_in(Handle *from, Args &&...args) {
 	void *slot = Calls::alloc(from);
-	if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-		return detail::build<T>(slot, std::forward<Args>(args)...);
-	} else {
-		guard undo([&] { Calls::free(from, slot); });
-		T *object = detail::build<T>(slot, std::forward<Args>(args)...);
-		undo.keep();
-		return object;
-	}
+	return build_or_undo<T>(slot, [=] { Calls::free(from, slot); }, std::forward<Args>(args)...);
 }
 
 template <class Calls, class T, class Handle>
@@ -35,15 +52,22 @@ TN_ALWAYS_INLINE void destroy_in(Handle *from, T *object) noexcept {
 	Calls::free(from, object);
 }
 
-template <class T, class Calls> class typed_slab {
-	static_assert(alignof(T) <= TN_ALIGN_MAX, "Tenure aligns up to TN_ALIGN_MAX");
+template <class T, class Calls> struct calls_for : Calls {
+	static typename Calls::handle *create(const typename Calls::options *given) {
+		return Calls::create(sizeof(T), alignof(T), given);
+	}
+};
+
+template <class T, class Calls> class typed_slab : private owner<calls_for<T, Calls>> {
+	static_assert(alignof(T) <= TN_ALIGN_MAX, "tenure: alignof(T) must be at most TN_ALIGN_MAX");
+	using base = detail::owner<calls_for<T, Calls>>;
 
 public:
 	using handle = typename Calls::handle;
 	using options = typename Calls::options;
 
-	/* Destroys an object and gives its slot back: what a unique_ptr from make_unique does at its end,
-	 * which must come before the slab's. */
+	/* Destroys an object and gives its slot back: the deleter of a unique_ptr from make_unique, which
+	 * must end before the slab. */
 	class deleter {
 	public:
 		deleter() = default;
@@ -58,105 +82,79 @@ public:
 	};
 	using unique = std::unique_ptr<T, deleter>;
 
-	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	typed_slab() : slab_(or_throw(Calls::create(sizeof(T), alignof(T), nullptr))) {
+	/* From nothing, `const options &` or `const char *name`.
+	 *
+	 * throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
+	using base::base;
+
+	/* Allocates a slot without an object in it, and gives it back.
+	 *
+	 * throws  std::bad_alloc */
+	[[nodiscard]] TN_ALWAYS_INLINE void *alloc() TN_LIFETIMEBOUND {
+		return Calls::alloc(get());
 	}
-	explicit typed_slab(const options &o) : slab_(or_throw(Calls::create(sizeof(T), alignof(T), &o))) {
+	TN_ALWAYS_INLINE void free(void *slot) noexcept {
+		Calls::free(get(), slot);
 	}
-	explicit typed_slab(const char *name) : typed_slab(named<options>(name)) {
+
+	/* Allocates `count` slots, or none, and gives them back.
+	 *
+	 * throws  std::bad_alloc; no slot is then allocated */
+	void alloc_batch(void **slots, std::size_t count) {
+		if (!Calls::alloc_batch(get(), slots, count))
+			fail();
 	}
-	/* Not API: see scope.hpp. */
-	explicit typed_slab(adopt<handle> made) noexcept : slab_(made.handle) {
-	}
-	typed_slab(typed_slab &&other) noexcept : slab_(std::exchange(other.slab_, nullptr)) {
-	}
-	typed_slab &operator=(typed_slab &&other) noexcept {
-		typed_slab taken(std::move(other));
-		std::swap(slab_, taken.slab_);
-		return *this;
-	}
-	~typed_slab() {
-		Calls::end(slab_);
+	void free_batch(void **slots, std::size_t count) noexcept {
+		Calls::free_batch(get(), slots, count);
 	}
 
 	/* Builds a T in a slot.
 	 *
-	 * throws  std::bad_alloc, and what the constructor throws: the slot is free again then */
+	 * throws  std::bad_alloc, and the constructor's exceptions: the slot is then free again */
 	template <class... Args> [[nodiscard]] TN_ALWAYS_INLINE T *make(Args &&...args) TN_LIFETIMEBOUND {
-		return detail::make_in<Calls, T>(slab_, std::forward<Args>(args)...);
+		return detail::make_in<Calls, T>(get(), std::forward<Args>(args)...);
 	}
 	template <class... Args> [[nodiscard]] unique make_unique(Args &&...args) TN_LIFETIMEBOUND {
-		return unique(detail::make_in<Calls, T>(slab_, std::forward<Args>(args)...), deleter(slab_));
+		return unique(make(std::forward<Args>(args)...), deleter(get()));
 	}
 
-	/* Destroys what make built, and frees its slot; nullptr is a no-op. */
+	/* Destroys an object of make and frees its slot; nullptr is a no-op. */
 	TN_ALWAYS_INLINE void destroy(T *object) noexcept {
-		detail::destroy_in<Calls>(slab_, object);
+		detail::destroy_in<Calls>(get(), object);
 	}
 
-	/* A slot without an object in it, and back.
-	 *
-	 * throws  std::bad_alloc */
-	[[nodiscard]] TN_ALWAYS_INLINE void *alloc() TN_LIFETIMEBOUND {
-		return Calls::alloc(slab_);
-	}
-	TN_ALWAYS_INLINE void free(void *slot) noexcept {
-		Calls::free(slab_, slot);
-	}
+	/* std::size_t trim(): gives back the chunks without a live slot; returns bytes. */
+	using base::trim;
 
-	/* `count` slots, or none.
-	 *
-	 * throws  std::bad_alloc; none is taken then */
-	void alloc_batch(void **slots, std::size_t count) {
-		if (!Calls::alloc_batch(slab_, slots, count))
-			fail();
-	}
-	void free_batch(void **slots, std::size_t count) noexcept {
-		Calls::free_batch(slab_, slots, count);
-	}
+	/* bool owns(const void *p): whether `p` points into a slot, live or free. */
+	using base::owns;
 
-	/* Gives back chunks without a live slot; in bytes. */
-	std::size_t trim() noexcept {
-		return Calls::trim(slab_);
-	}
-	std::size_t in_use() const noexcept {
-		return Calls::in_use(slab_);
-	}
-	std::size_t slot_size() const noexcept {
-		return Calls::slot_size(slab_);
-	}
-	bool owns(const void *p) const noexcept {
-		return Calls::owns(slab_, p);
-	}
-
-	/* Calls `visit(T &)` for every live slot; there must be an object in each. `visit` must not call
-	 * the slab, and must not throw. */
+	/* Calls `visit(T &)` for every live slot; each must have an object in it. `visit` must not call the
+	 * slab, and must not throw. */
 	template <class Visit> void each(Visit &&visit) {
-		auto *call = std::addressof(visit);
+		auto call = [&](T &object) { visit(object); };
 		Calls::each(
-			slab_,
-			[](void *slot, void *at) {
-				(**static_cast<decltype(call) *>(at))(*static_cast<T *>(slot));
-			},
+			get(),
+			[](void *slot, void *at) { (*static_cast<decltype(call) *>(at))(*static_cast<T *>(slot)); },
 			&call);
 	}
 
-	tn_stats stats() const noexcept {
-		tn_stats now;
-		Calls::stats(slab_, &now);
-		return now;
+	/* The number of live slots, and the bytes of each. */
+	std::size_t in_use() const noexcept {
+		return Calls::in_use(get());
 	}
-	bool verify() const noexcept {
-		return Calls::verify(slab_);
+	std::size_t slot_size() const noexcept {
+		return Calls::slot_size(get());
 	}
+
+	/* tn_stats stats(): the figures of this moment. */
+	using base::stats;
+
+	/* bool verify(): walks the invariants; panics at the first broken one. */
+	using base::verify;
 
 	/* The C allocator. */
-	handle *get() const noexcept TN_LIFETIMEBOUND {
-		return slab_;
-	}
-
-private:
-	handle *slab_;
+	using base::get;
 };
 
 }

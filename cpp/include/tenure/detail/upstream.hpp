@@ -12,7 +12,7 @@ namespace detail {
 
 using memory_resource = std::pmr::memory_resource;
 
-/* nullptr where upstream throws. */
+/* Returns nullptr if upstream throws. */
 inline void *allocate_from(memory_resource *upstream, std::size_t size, std::size_t align) noexcept {
 	void *p = nullptr;
 	return callback_scope::run([&] { p = upstream->allocate(size, align); }) ? p : nullptr;
