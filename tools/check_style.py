@@ -18,6 +18,13 @@ HOT = ["tn_arena_bump", "tn_arena_alloc", "tn_slab_pop", "tn_slab_alloc", "tn_sl
        "tn_shared_slab_pop", "tn_shared_slab_alloc", "tn_shared_slab_free", "tn_pool_pop",
        "tn_pool_get", "tn_pool_put", "tn_runs_pop", "tn_runs_free", "tn_lease_spend", "tn_scope_alloc",
        "tn_heap_alloc", "heap_free", "take_lowest"]
+# The order of the functions of a header; others may stand anywhere. In C++ objects come after blocks.
+ENDS = "init deinit create destroy".split()
+BLOCKS = "alloc alloc_zeroed free free_sized alloc_batch free_batch".split()
+OBJECTS = "make make_unique make_array destroy".split()
+THEN = """get put prefill reserve resize realloc release reset trim mark rewind copy printf arena slab
+heap local flush owns each parent in_use slot_size usable_size defer undefer adopt limit external enter
+leave explain stats subtree_stats print verify""".split()
 LABELS = ["returns", "fails", "threads", "cost", "cites"]
 THREADS = ("any", "one at a time", "owner only")
 SOURCES = (".c", ".h", ".cpp", ".hpp")
@@ -159,6 +166,40 @@ def check_cpp_contracts(path, text):
             yield line_of(public, match.start()), f"{bound[1]}: hands out memory without a comment"
 
 
+def out_of_order(found, verbs):
+    """The (line, verb) of `found` that `verbs` has before a verb that was found earlier."""
+    last = 0
+    for line, verb in found:
+        if verb in verbs:
+            if verbs.index(verb) < last:
+                yield line, f"{verb} stands after {verbs[last]}"
+            last = max(last, verbs.index(verb))
+
+
+def check_verbs(path, text):
+    declared = rf"^(?:TN_API|TN_INLINE) [^;{{(]*?\btn_{os.path.basename(path)[:-2]}_(\w+)\("
+    found = [(line_of(text, match.start()), match[1]) for match in re.finditer(declared, text, re.M)]
+    yield from out_of_order(found, ENDS + BLOCKS + THEN)
+
+
+def check_cpp_verbs(path, text):
+    """In each class, without its private part. A const `get` is no verb: it returns the C handle."""
+    classes = []  # innermost last: indent, words of the head, whether private, verbs
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip("\t"))
+        if re.match(r"\t*(template <.*> ?)?(class|struct)\b.*\{$", line):
+            classes.append([indent, re.findall(r"\w+", line), False, []])
+        elif classes and indent == classes[-1][0] and line.strip() == "};":
+            yield from out_of_order(classes.pop()[3], BLOCKS + OBJECTS + THEN)
+        elif re.match(r"\t*(public|protected|private):$", line):
+            classes[-1][2] = "public" not in line
+        elif classes and indent == classes[-1][0] + 1 and not classes[-1][2]:
+            member = re.match(r"\tusing \w+::(\w+);|[^/*#]*?(\w+)\(", line[indent - 1:])
+            verb = member and (member[1] or member[2])
+            if verb and verb not in classes[-1][1] and not re.search(r"\bget\(\) const|::get;", line):
+                classes[-1][3].append((number, verb))
+
+
 def check_includes(path, text):
     layer = {"os": 0, "panic": 1, "pages": 2, "arena": 3, "slab": 3}
     mine = layer.get(re.sub(r"_.*|\..*", "", os.path.basename(path)))
@@ -198,8 +239,9 @@ RULES = [
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
     (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot, check_includes]),
-    (lambda path: path.startswith("c/include") and "detail" not in path, [check_contracts]),
+    (lambda path: path.startswith("c/include") and "detail" not in path, [check_contracts, check_verbs]),
     (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
+    (lambda path: path.startswith("cpp/include"), [check_cpp_verbs]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path.endswith(".md"), [check_links]),
 ]
