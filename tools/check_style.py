@@ -184,14 +184,14 @@ def check_verbs(path, text):
 
 def check_cpp_verbs(path, text):
     """In each class, without its private part. A const `get` is no verb: it returns the C handle."""
-    classes = []  # innermost last: indent, words of the head, whether private, verbs
+    classes = []  # innermost last: indent, words of the head, is private, verbs
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip("\t"))
         if re.match(r"\t*(template <.*> ?)?(class|struct)\b.*\{$", line):
             classes.append([indent, re.findall(r"\w+", line), False, []])
         elif classes and indent == classes[-1][0] and line.strip() == "};":
             yield from out_of_order(classes.pop()[3], BLOCKS + OBJECTS + THEN)
-        elif re.match(r"\t*(public|protected|private):$", line):
+        elif classes and re.match(r"\t*(public|protected|private):$", line):
             classes[-1][2] = "public" not in line
         elif classes and indent == classes[-1][0] + 1 and not classes[-1][2]:
             member = re.match(r"\tusing \w+::(\w+);|[^/*#]*?(\w+)\(", line[indent - 1:])
@@ -239,7 +239,8 @@ RULES = [
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
     (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot, check_includes]),
-    (lambda path: path.startswith("c/include") and "detail" not in path, [check_contracts, check_verbs]),
+    (lambda path: path.startswith("c/include") and "detail" not in path,
+     [check_contracts, check_verbs]),
     (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
     (lambda path: path.startswith("cpp/include"), [check_cpp_verbs]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),

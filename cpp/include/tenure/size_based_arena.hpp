@@ -15,12 +15,13 @@ template <class T, std::size_t N, std::size_t budget_bytes> struct arena_home;
 }
 
 /* Room for `N` objects of T. A program has one arena for each T and N, from the first constructor
- * before main to the last destructor after it; shared libraries share it if T is visible in all of them. Memory that is given back is counted, and not used again before `reset`: so allocating moves a
+ * before main to the last destructor after it; shared libraries share it if T is visible in all of
+ * them. Memory that is given back is counted, and not used again before `reset`: so allocating moves a
  * cursor, and giving back is a subtraction.
  *
  * Threads lease runs of `lease` slots, so a slot costs no atomic operation, and the arena holds at
- * least N objects and at most N and a lease for every thread that uses it. A module that uses one must not be
- * unloaded before the threads that used it have ended, the main thread included.
+ * least N objects and at most N and a lease for every thread that uses it. A module that uses one must
+ * not be unloaded before the threads that used it have ended, the main thread included.
  *
  * budget_bytes  the limit for N objects; more does not compile
  * threads       any; reset and trim when no other call is under way */
