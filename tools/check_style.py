@@ -1,4 +1,5 @@
-"""Style as a test: what docs/style.md asks for and a machine can see. `--fix` repairs white space.
+"""Style as a test: what docs/style.md asks for and a machine can see. `--fix` runs the formatter and
+repairs white space.
 
 Every rule is a function from a file's path and text to complaints (line, what); RULES says which files
 it reads.
@@ -6,6 +7,7 @@ it reads.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,17 +20,17 @@ HOT = ["tn_arena_bump", "tn_arena_alloc", "tn_slab_pop", "tn_slab_alloc", "tn_sl
        "tn_shared_slab_pop", "tn_shared_slab_alloc", "tn_shared_slab_free", "tn_pool_pop",
        "tn_pool_get", "tn_pool_put", "tn_runs_pop", "tn_runs_free", "tn_lease_spend", "tn_scope_alloc",
        "tn_heap_alloc", "heap_free", "take_lowest"]
-# The order of the functions of a header; others may stand anywhere. In C++ objects come after blocks.
-ENDS = "init deinit create destroy".split()
-BLOCKS = "alloc alloc_zeroed free free_sized alloc_batch free_batch".split()
-OBJECTS = "make make_unique make_array destroy".split()
-THEN = """get put prefill reserve resize realloc release reset trim mark rewind copy printf arena slab
-heap local flush owns each parent in_use slot_size usable_size defer undefer adopt limit external enter
-leave explain stats subtree_stats print verify""".split()
+# In C++ objects come after blocks.
+OBJECTS = ["make", "make_unique", "make_array", "destroy"]
 LABELS = ["returns", "fails", "threads", "cost", "cites"]
 THREADS = ("any", "one at a time", "owner only")
+FORMATTER = "clang-format-19"
 SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
+
+# Folders whose comments are checked for English.
+ENGLISH = ("c/include/",)
+QUOTING = ("docs/style.md", "docs/cpp.md", "docs/watching.md", "bench/README.md")
 
 # Spelt in parts, so that this file does not break its own rule.
 FORBIDDEN = [
@@ -120,7 +122,7 @@ def declarations(text):
     Declarations that follow each other without an empty line share the comment of the first."""
     comment = r"(?:/\*(?:(?!\*/).)*\*/\n)?"
     attribute = r"(?:TN_(?!API)\w+\([^\n]*\)\n)?"
-    declared = r"(?:TN_API|static inline) [^;{]*[;{]\n"
+    declared = r"(?:TN_API|TN_INLINE) [^;{]*[;{]\n"
     group = re.compile(rf"^({comment})((?:{attribute}{declared})+)", re.M | re.S)
     for match in group.finditer(text):
         for declaration in re.findall(declared, match[2]):
@@ -129,7 +131,7 @@ def declarations(text):
 
 def check_contracts(path, text):
     for line, comment, declaration in declarations(text):
-        function = re.match(r"(?:TN_API|static inline)\s+(.*?)\b(\w+)\(", declaration)
+        function = re.match(r"(?:TN_API|TN_INLINE)\s+(.*?)\b(\w+)\(", declaration, re.S)
         if not function or comment.startswith("/* Not API"):
             continue
         result, name = function[1].strip(), function[2]
@@ -143,6 +145,29 @@ def check_contracts(path, text):
         told = "returns" in labels or result == "bool" and comment.startswith("/* Tells whether")
         if result != "void" and not told:
             yield line, f"{name}: returns {result}, and its contract does not say what"
+
+
+def comments(text):
+    """(line, text without the comment's marks) of each comment; // lines in a row are one comment."""
+    block, lines = r"/\*.*?\*/", r"(?:^|(?<=\s))//[^\n]*(?:\n[ \t]*//[^\n]*)*"
+    for match in re.finditer(rf"{block}|{lines}", text, re.S | re.M):
+        plain = re.sub(r"\s*\n\s*(?:\*|//)?|^(?:/\*|//)|\*/$", " ", match[0])
+        yield line_of(text, match.start()), plain
+
+
+def check_english(path, text):
+    """The subject comes first: no sentence of a comment begins with a relative pronoun."""
+    for line, comment in comments(text):
+        for match in re.finditer(r"(?i:\bwhoever|\bnobody)\b|(?:^|[.:;?!]) +(?:What|Who|Where)\b",
+                                 comment):
+            yield line, f"English, see docs/style.md: {match[0].strip('.:;?! ')}"
+
+
+def check_prose(path, text):
+    without_code = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text,
+                          flags=re.M | re.S)
+    for match in re.finditer(r"\b(?:whoever|nobody)\b", without_code, re.I):
+        yield line_of(without_code, match.start()), f"English, see docs/style.md: {match[0]}"
 
 
 CLASS = re.compile(r"^(/\*(?:(?!\*/).)*\*/\n)?(?:template <[^\n]*>\s+)?class "
@@ -166,31 +191,46 @@ def check_cpp_contracts(path, text):
             yield line_of(public, match.start()), f"{bound[1]}: hands out memory without a comment"
 
 
-def out_of_order(found, verbs):
-    """The (line, verb) of `found` that `verbs` has before a verb that was found earlier."""
-    last = 0
+def words_in_order():
+    """The closed list of verbs, a list for each line of it, in the order that headers keep."""
+    listed = re.search(r"in this order:\n\n```\n(.*?)```", read("docs/style.md"), re.S)
+    return [line.split() for line in listed[1].splitlines()]
+
+
+def out_of_order(found, words):
+    """Complaints about (line, verb) that stand behind a later verb of `words`."""
+    last = None
     for line, verb in found:
-        if verb in verbs:
-            if verbs.index(verb) < last:
-                yield line, f"{verb} stands after {verbs[last]}"
-            last = max(last, verbs.index(verb))
+        if verb in words and last and words.index(verb) < words.index(last):
+            yield line, f"{verb} stands behind {last}, against the order in docs/style.md"
+        elif verb in words:
+            last = verb
 
 
 def check_verbs(path, text):
-    declared = rf"^(?:TN_API|TN_INLINE) [^;{{(]*?\btn_{os.path.basename(path)[:-2]}_(\w+)\("
-    found = [(line_of(text, match.start()), match[1]) for match in re.finditer(declared, text, re.M)]
-    yield from out_of_order(found, ENDS + BLOCKS + THEN)
+    """A header declares tn_<thing>_<verb>, the thing being its name, in the order of the list."""
+    words = sum(words_in_order(), [])
+    function = re.compile(rf"\btn_{os.path.basename(path)[:-len('.h')]}_(?:(local)_)?(\w+)\(")
+    found = [(line, function.search(declaration)) for line, comment, declaration in declarations(text)
+             if not comment.startswith("/* Not API")]
+    found = [(line, match[1] or match[2]) for line, match in found if match]
+    for line, verb in found:
+        if verb not in words:
+            yield line, f"{verb} is no word of docs/style.md: it needs a page in docs/decisions"
+    yield from out_of_order(found, words)
 
 
 def check_cpp_verbs(path, text):
     """In each class, without its private part. A const `get` is no verb: it returns the C handle."""
+    _, blocks, *then = words_in_order()
+    words = blocks + OBJECTS + sum(then, [])
     classes = []  # innermost last: indent, words of the head, is private, verbs
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip("\t"))
         if re.match(r"\t*(template <.*> ?)?(class|struct)\b.*\{$", line):
             classes.append([indent, re.findall(r"\w+", line), False, []])
         elif classes and indent == classes[-1][0] and line.strip() == "};":
-            yield from out_of_order(classes.pop()[3], BLOCKS + OBJECTS + THEN)
+            yield from out_of_order(classes.pop()[3], words)
         elif classes and re.match(r"\t*(public|protected|private):$", line):
             classes[-1][2] = "public" not in line
         elif classes and indent == classes[-1][0] + 1 and not classes[-1][2]:
@@ -234,6 +274,22 @@ def check_links(path, text):
             yield line_of(text, match.start()), f"no heading for {match[1]}"
 
 
+def check_format(files):
+    """One complaint for each file that the formatter would change."""
+    if not shutil.which(FORMATTER):
+        if os.environ.get("CI"):
+            yield FORMATTER, 1, "is not installed: tools/setup.sh test"
+        else:
+            print(f"style: no {FORMATTER} here, so the format is not checked")
+        return
+    done = subprocess.run([FORMATTER, "--dry-run", *files], capture_output=True, text=True, cwd=ROOT)
+    seen = set()
+    for path, line in re.findall(r"^([^\s:]+):(\d+):\d+: (?:warning|error)", done.stderr, re.M):
+        if path not in seen:
+            seen.add(path)
+            yield path, int(line), "not as the formatter has it: make fmt"
+
+
 RULES = [
     (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
@@ -243,6 +299,8 @@ RULES = [
      [check_contracts, check_verbs]),
     (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
     (lambda path: path.startswith("cpp/include"), [check_cpp_verbs]),
+    (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
+    (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path.endswith(".md"), [check_links]),
 ]
@@ -263,10 +321,16 @@ def fix(path):
 
 def main():
     files = [path for path in files_of_the_tree() if path.endswith(TEXT)]
+    sources = [path for path in files if path.endswith(SOURCES)]
     if sys.argv[1:] == ["--fix"]:
         for path in files:
             fix(path)
+        if shutil.which(FORMATTER):
+            subprocess.run([FORMATTER, "-i", *sources], check=True, cwd=ROOT)
     complaints = 0
+    for path, line, what in check_format(sources):
+        complaints += 1
+        print(f"{path}:{line}: {what}")
     for path in files:
         text = read(path)
         for concerns, rules in RULES:

@@ -159,8 +159,9 @@ TN_API size_t tn_shared_slab_trim(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_tr
  * threads  any; the handle is for the thread that got it */
 TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_slab_local);
 
-/* As tn_shared_slab_alloc, through the handle.
+/* Takes a slot as tn_shared_slab_alloc, through the handle.
  *
+ * returns  as tn_shared_slab_alloc
  * fails    as tn_shared_slab_alloc
  * threads  owner only
  * cost     as tn_slab_alloc */
@@ -171,7 +172,7 @@ TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
 	return p;
 }
 
-/* As tn_shared_slab_free, through the handle of the thread that frees.
+/* Gives a slot back as tn_shared_slab_free, through the handle of the thread that frees.
  *
  * p        a live slot of the handle's slab; NULL is a no-op
  * threads  owner only
