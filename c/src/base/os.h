@@ -1,5 +1,5 @@
-/* The operating system, as little of it as Tenure needs: memory, threads, clocks. One file implements it
- * for each platform: os_posix.c, os_windows.c, os_none.c. Only os_none.c allocates from malloc. */
+/* The part of the operating system that Tenure needs: memory, threads, clocks. Each platform has one
+ * file: os_posix.c, os_windows.c, os_none.c. Only os_none.c allocates from malloc. */
 #ifndef TENURE_OS_H
 #define TENURE_OS_H
 

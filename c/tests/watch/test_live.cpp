@@ -9,9 +9,9 @@ extern "C" {
 #include "../../top/reader.h"
 #include "../../top/report.h"
 #include "../../top/table.h"
+#include "base/os.h"
 #include "watch/live_format.h"
 #include "watch/observer.h"
-#include "base/os.h"
 #include "watch/os_view.h"
 }
 
