@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "detail/chunk_source.h"
 #include "detail/hooks.h"
 #include "stats.h"
 
@@ -72,7 +73,7 @@ typedef struct tn_arena {
 	size_t limit_bytes;
 	size_t retain_bytes;
 	size_t reserve_bytes;
-	tn_source source;
+	tn_chunk_source source;
 	uint64_t refills;
 	void *newest;   /* debug: the record of the newest block */
 	uintptr_t busy; /* hardened and debug: the thread inside a call, or 0 */

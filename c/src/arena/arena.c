@@ -633,11 +633,10 @@ static bool arena_options_valid(const tn_arena_options *o) {
 	bool sizes = o->chunk_bytes <= SIZE_MAX_SERVED && o->reserve_bytes <= SIZE_MAX_SERVED &&
 	             (o->chunk_bytes_max == TN_NONE || o->chunk_bytes_max <= SIZE_MAX_SERVED);
 	bool growth = o->chunk_bytes_max == 0 || o->chunk_bytes_max >= o->chunk_bytes;
-	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
 	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes
 	                                : o->buffer_bytes == 0;
 	bool range = o->reserve_bytes == 0 || (o->buffer == NULL && o->source == NULL);
-	return sizes && growth && source && buffer && range;
+	return sizes && growth && tn_source_valid(o->source) && buffer && range;
 }
 
 static size_t first_chunk_bytes(const tn_arena_options *o) {
@@ -698,9 +697,10 @@ static void use_buffer(tn_arena *a, char *buffer, size_t bytes) {
 static const tn_arena_options default_options;
 
 /* Everything but what takes memory. */
-static void set_up(tn_arena *a, const tn_arena_options *o) {
+static void set_up(tn_arena *a, tn_chunk_source source, const tn_arena_options *o) {
 	size_t chunk_bytes = first_chunk_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE,
+		.source = source,
 		.kind = "arena",
 		.name = "arena",
 		.chunk_bytes = chunk_bytes,
@@ -709,8 +709,6 @@ static void set_up(tn_arena *a, const tn_arena_options *o) {
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.retain_bytes = o->retain_bytes == TN_NONE ? 1 : o->retain_bytes,
 		.reserve_bytes = tn_round_up(o->reserve_bytes, TN_OS_PAGE)};
-	if (o->source != NULL)
-		a->source = *o->source;
 }
 
 /* A fixed arena with a buffer, even an unusable one, never takes a chunk for blocks. */
@@ -766,7 +764,7 @@ static void end_arena(tn_arena *a, const char *operation) {
 	if (home == NULL)
 		return;
 	/* The arena lies in what is given back now. */
-	tn_source source = a->source;
+	tn_chunk_source source = a->source;
 	size_t bytes = home->bytes;
 	tn_wipe(home, (size_t)(home->used - (char *)home));
 	tn_chunk_release(&source, home, bytes, CHUNK_ALIGN);
@@ -786,7 +784,7 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 	const tn_arena_options *o = options == NULL ? &default_options : options;
 	if (!arena_options_valid(o))
 		return errno = EINVAL, false;
-	set_up(a, o);
+	set_up(a, tn_chunks_from(o->source), o);
 	if (!start(a, o))
 		return false;
 	if (list_arena(a, o, NULL))
@@ -797,7 +795,8 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 
 /* The arena's own storage is the head of its first chunk, or a page where blocks begin elsewhere or
  * (debug) where the first chunk is given up at every reset. */
-tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
+tn_arena *tn_arena_make_below(
+	tn_node *parent, const tn_chunk_source *source, const tn_arena_options *o) {
 	if (!arena_options_valid(o))
 		return errno = EINVAL, NULL;
 	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
@@ -806,13 +805,12 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
 		bytes = o->limit_bytes & ~(size_t)15;
 	if (bytes < HEAD_BYTES + SELF_BYTES + 16)
 		return errno = ENOMEM, NULL;
-	static const tn_source pages;
-	const tn_source *source = o->source == NULL ? &pages : o->source;
-	tn_arena_chunk *home = tn_chunk_acquire(source, bytes, CHUNK_ALIGN);
+	tn_chunk_source chunks = source != NULL ? *source : tn_chunks_from(o->source);
+	tn_arena_chunk *home = tn_chunk_acquire(&chunks, bytes, CHUNK_ALIGN);
 	if (home == NULL)
 		return NULL;
 	tn_arena *a = (tn_arena *)((char *)home + HEAD_BYTES);
-	set_up(a, o);
+	set_up(a, chunks, o);
 	a->home = open_chunk(home, bytes, HEAD_BYTES + SELF_BYTES);
 	a->taken_bytes = bytes;
 	a->refills = 1;
@@ -821,7 +819,7 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
 		make_current(a, home, home->begin);
 		a->restart = a->highest = home->begin;
 	} else if (!start(a, o)) {
-		tn_chunk_release(source, home, bytes, CHUNK_ALIGN);
+		tn_chunk_release(&chunks, home, bytes, CHUNK_ALIGN);
 		return NULL;
 	}
 	count_chunk(a, home);
@@ -832,7 +830,7 @@ tn_arena *tn_arena_make_below(tn_node *parent, const tn_arena_options *o) {
 }
 
 tn_arena *tn_arena_create(const tn_arena_options *options) {
-	return tn_arena_make_below(NULL, options == NULL ? &default_options : options);
+	return tn_arena_make_below(NULL, NULL, options == NULL ? &default_options : options);
 }
 
 void tn_arena_destroy(tn_arena *a) {

@@ -3,8 +3,8 @@
 #define TENURE_ARENA_FIGURES_H
 
 #include "../base/modes.h"
-#include "../listing/owned.h"
 #include "../pages/pages.h"
+#include "arena.h"
 #include "range.h"
 
 enum { CHUNK_ALIGN = 16 };
@@ -102,8 +102,7 @@ static inline void publish_arena(const tn_arena *a) {
 	tn_node_turn_version(n);
 }
 
-static inline TN_RACY void look_at_arena(const void *object, tn_position from, tn_listed *listed) {
-	const tn_arena *a = object;
+TN_RACY void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *listed) {
 	tn_stats *stats = &listed->stats;
 	size_t here = (size_t)*(char *const volatile *)&a->cursor - from.at;
 	stats->resets = *(const volatile uint64_t *)&a->resets;
@@ -114,6 +113,10 @@ static inline TN_RACY void look_at_arena(const void *object, tn_position from, t
 		stats->cached_bytes -= here;
 	if (stats->live_bytes > stats->peak_bytes)
 		stats->peak_bytes = stats->live_bytes;
+}
+
+static void look_at_arena(const void *a, tn_position from, tn_listed *listed) {
+	tn_arena_look(a, from, listed);
 }
 
 static void arena_end_owned(void *object) {

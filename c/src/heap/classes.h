@@ -29,11 +29,6 @@ static inline size_t heap_class_bytes(unsigned class) {
 	return (size_t)(above % 4 + 5) << (above / 4 + 5);
 }
 
-/* What is refused as EINVAL of options and alignments. */
-static inline bool heap_source_valid(const tn_source *source) {
-	return source == NULL || (source->acquire != NULL && source->release != NULL);
-}
-
 static inline bool heap_align_valid(size_t align) {
 	return (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
 }

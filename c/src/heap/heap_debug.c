@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "../base/probes.h"
-#include "../listing/owned.h"
+#include "../listing/listing.h"
 #include "../slab/slab.h"
 #include "../slab/slots.h"
 #include "classes.h"
@@ -53,8 +53,8 @@ struct tn_heap {
 	size_t asked_bytes; /* of live blocks */
 	size_t peak;
 	uint64_t resets;
-	tn_source source;
-	tn_source counted; /* the same, less what the limit refuses */
+	tn_chunk_source source;
+	tn_chunk_source counted; /* the same, less what the limit refuses */
 	tn_node *node;
 	char name[TN_NAME_BYTES + 1];
 };
@@ -91,12 +91,9 @@ static void counted_release(void *ctx, void *p, size_t size) {
 /* Slabs protect the pages of their slots only where they take chunks from the page layer themselves. */
 static tn_slab *make_inner_slab(tn_heap *h, size_t size, bool records) {
 	bool direct = !records && h->limit_bytes == TN_NONE && tn_is_paged(&h->source);
-	const tn_source *own = h->source.acquire == NULL ? NULL : &h->source;
-	return tn_slab_make("heap", size, 0,
-		&(tn_slab_options){.name = h->name,
-			.chunk_bytes = h->chunk_bytes,
-			.expendable = records || h->expendable,
-			.source = direct ? own : &h->counted});
+	return tn_slab_make("heap", direct ? &h->source : &h->counted, size, 0,
+		&(tn_slab_options){
+			.name = h->name, .chunk_bytes = h->chunk_bytes, .expendable = records || h->expendable});
 }
 
 static size_t trim_slabs(tn_heap *h) {
@@ -502,14 +499,13 @@ bool tn_heap_verify(const tn_heap *h) {
 
 /* ---- create and destroy ---- */
 
-static tn_heap *make_heap(const tn_heap_options *o) {
-	static const tn_source pages;
-	if (!heap_source_valid(o->source))
+static tn_heap *make_heap(const tn_chunk_source *source, const tn_heap_options *o) {
+	if (!tn_source_valid(o->source))
 		return errno = EINVAL, NULL;
 	if (o->limit_bytes != 0 && o->limit_bytes < TN_OS_PAGE)
 		return errno = ENOMEM, NULL;
-	const tn_source *source = o->source == NULL ? &pages : o->source;
-	tn_heap *h = tn_chunk_acquire(source, TN_OS_PAGE, TN_OS_PAGE);
+	tn_chunk_source chunks = source != NULL ? *source : tn_chunks_from(o->source);
+	tn_heap *h = tn_chunk_acquire(&chunks, TN_OS_PAGE, TN_OS_PAGE);
 	if (h == NULL)
 		return NULL;
 	*h = (tn_heap){.state = TN_ALIVE,
@@ -518,8 +514,8 @@ static tn_heap *make_heap(const tn_heap_options *o) {
 		.chunk_bytes = slab_chunk_bytes(0, o->limit_bytes),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.counted_bytes = TN_OS_PAGE,
-		.source = *source,
-		.counted = {counted_acquire, counted_release, h}};
+		.source = chunks,
+		.counted.from = {counted_acquire, counted_release, h}};
 	tn_copy_name(h->name, o->name, "heap");
 	return h;
 }
@@ -559,7 +555,7 @@ void tn_heap_destroy(tn_heap *h) {
 		tn_slab_destroy(h->slabs[i]);
 	}
 	tn_slab_destroy(h->records);
-	tn_source source = h->source;
+	tn_chunk_source source = h->source;
 	h->state = TN_DEAD;
 	tn_chunk_release(&source, h, TN_OS_PAGE, TN_OS_PAGE);
 }

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "../listing/owned.h"
+#include "heap.h"
 
 static void heap_end_owned(void *object) {
 	tn_heap *h = object;
@@ -16,8 +16,8 @@ static void heap_end_owned(void *object) {
 /* A heap writes no position with every call: readers see the figures that it published last. */
 TN_OWNED_KIND(heap_kind, heap, TN_KIND_HEAP, TN_FIGURES_ALL, NULL, heap_end_owned);
 
-tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
-	tn_heap *h = make_heap(o);
+tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, const tn_heap_options *o) {
+	tn_heap *h = make_heap(source, o);
 	if (h == NULL)
 		return NULL;
 	if (tn_list_at(parent, &heap_kind, h, o->name, &h->node)) {
@@ -30,7 +30,7 @@ tn_heap *tn_heap_make_below(tn_node *parent, const tn_heap_options *o) {
 
 tn_heap *tn_heap_create(const tn_heap_options *options) {
 	static const tn_heap_options defaults;
-	return tn_heap_make_below(NULL, options == NULL ? &defaults : options);
+	return tn_heap_make_below(NULL, NULL, options == NULL ? &defaults : options);
 }
 
 #endif

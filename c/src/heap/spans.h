@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "../listing/owned.h"
+#include "../listing/listing.h"
 #include "../pages/pages.h"
 #include "../slab/grid.h"
 #include "classes.h"
@@ -116,7 +116,7 @@ struct tn_heap {
 	uint64_t sampled_asked, sampled_room;
 	uint64_t refills;
 	uint64_t resets;
-	tn_source source;
+	tn_chunk_source source;
 	record_chunk own;
 	record_chunk *youngest;
 	tn_node *node;

@@ -367,18 +367,38 @@ static void *ask_source(const tn_source *source, size_t size, size_t align) {
 	return errno = ENOMEM, NULL;
 }
 
-void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align) {
-	void *p = source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
+static void *acquire_from(const tn_source *source, size_t size, size_t align) {
+	return source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
+}
+
+static void *acquire_charged(const tn_chunk_source *source, size_t size, size_t align) {
+	tn_account *account = source->account;
+	account->refused = !tn_limit_charge(account->limit, NULL, size);
+	void *p = account->refused ? NULL : acquire_from(&source->from, size, align);
+	if (p != NULL)
+		account->held_bytes += size;
+	else if (!account->refused)
+		tn_limit_uncharge(account->limit, NULL, size);
+	return p;
+}
+
+void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align) {
+	void *p = source->account == NULL ? acquire_from(&source->from, size, align)
+	                                  : acquire_charged(source, size, align);
 	TN_PROBE(chunk_acquire, p, size);
 	return p;
 }
 
-void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align) {
+void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_t align) {
 	TN_PROBE(chunk_release, p, size);
-	if (source->acquire == NULL)
+	if (source->from.acquire == NULL)
 		tn_pages_release(p, size, align);
 	else
-		source->release(source->ctx, p, size);
+		source->from.release(source->from.ctx, p, size);
+	if (source->account == NULL)
+		return;
+	source->account->held_bytes -= size;
+	tn_limit_uncharge(source->account->limit, NULL, size);
 }
 
 size_t tn_pages_trim(void) {

@@ -7,9 +7,11 @@
 #define TENURE_PAGES_H
 
 #include <tenure/base.h>
+#include <tenure/detail/chunk_source.h>
 #include <tenure/stats.h>
 
 #include "../base/os.h"
+#include "limit.h"
 #include "page_table.h"
 
 /* Bounds of the warm cache, bytes. */
@@ -52,31 +54,40 @@ static inline size_t tn_pages_reserved(size_t size, size_t align) {
  * threads  any; for one base, set is ordered by whoever hands the chunk on */
 bool tn_pages_set_owner(void *base, void *owner);
 
-/* Chunks from `source`, or from the page layer where source->acquire is NULL. */
-void *tn_chunk_acquire(const tn_source *source, size_t size, size_t align);
-void tn_chunk_release(const tn_source *source, void *p, size_t size, size_t align);
+/* Whether an option may name this source. */
+static inline bool tn_source_valid(const tn_source *source) {
+	return source == NULL || (source->acquire != NULL && source->release != NULL);
+}
 
-/* What a scope puts in front of the page layer, or of its root's source, to count chunks (scope.c). */
-void *tn_scope_pages_acquire(void *scope, size_t size, size_t align);
-void *tn_scope_origin_acquire(void *scope, size_t size, size_t align);
+/* Chunks from the source that an option names, or from the page layer; they are charged to no account. */
+static inline tn_chunk_source tn_chunks_from(const tn_source *source) {
+	tn_chunk_source chunks = {.account = NULL};
+	if (source != NULL)
+		chunks.from = *source;
+	return chunks;
+}
+
+/* Takes a chunk from a source, and charges its account.
+ *
+ * fails    NULL with ENOMEM, when the source has none or a limit refuses it */
+void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align);
+
+/* Gives a chunk back, exactly as acquired. */
+void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_t align);
 
 /* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the
  * table for every page. */
-static inline bool tn_is_paged(const tn_source *source) {
-	return source->acquire == NULL || source->acquire == tn_scope_pages_acquire;
+static inline bool tn_is_paged(const tn_chunk_source *source) {
+	return source->from.acquire == NULL;
+}
+
+/* Whether a limit refused the last chunk: there may be room for a smaller one. */
+static inline bool tn_is_at_limit(const tn_chunk_source *source) {
+	return source->account != NULL && source->account->refused;
 }
 
 /* Gives back what the calling thread and the process keep warm; in bytes. */
 size_t tn_pages_trim(void);
-
-/* Whether a source is a scope's that refused its last chunk because of a limit: it may have a smaller
- * one. */
-bool tn_scope_at_limit(const void *scope);
-static inline bool tn_is_at_limit(const tn_source *source) {
-	bool of_scope =
-		source->acquire == tn_scope_pages_acquire || source->acquire == tn_scope_origin_acquire;
-	return of_scope && tn_scope_at_limit(source->ctx);
-}
 
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);

@@ -1,7 +1,7 @@
 /* Scopes: arenas with a place in a tree.
  *
  *   create      a record: this thread's, else some from the store at once
- *   alloc       the arena's bump; its chunks pass tn_scope_pages_acquire or its like, which count them
+ *   alloc       the arena's bump; its chunks are charged to the scope's account (limit.h)
  *   destroy     down to the newest child without children, end it, and on from its parent: no stack
  *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
  *
@@ -18,10 +18,10 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "../arena/arena_figures.h"
+#include "../arena/arena.h"
 #include "../base/probes.h"
-#include "../slab/grid.h"
-#include "limits.h"
+#include "../heap/heap.h"
+#include "../slab/slab.h"
 
 enum {
 	SCOPE_CHUNK_BYTES = 16 << 10,
@@ -122,55 +122,6 @@ static void put_scope(scope *s) {
 	kept.count++;
 }
 
-/* ---- chunks ---- */
-
-/* A scope's chunks come back without their alignment: it must not be what makes them large. */
-static bool takes(scope *s, size_t size, size_t align) {
-	if (s->origin == NULL && align > TN_OS_PAGE && align > tn_pages_reserved(size, TN_OS_PAGE))
-		return errno = ENOMEM, false;
-	s->at_limit = s->limited != NULL && !charge(s->limited, NULL, size);
-	return !s->at_limit;
-}
-
-bool tn_scope_at_limit(const void *s) {
-	return ((const scope *)s)->at_limit;
-}
-
-static void *taken(scope *s, void *p, size_t size) {
-	if (p != NULL)
-		s->held_bytes += size;
-	else if (s->limited != NULL)
-		uncharge(s->limited, NULL, size);
-	return p;
-}
-
-void *tn_scope_pages_acquire(void *ctx, size_t size, size_t align) {
-	scope *s = ctx;
-	return takes(s, size, align) ? taken(s, tn_pages_acquire(size, align), size) : NULL;
-}
-
-void *tn_scope_origin_acquire(void *ctx, size_t size, size_t align) {
-	scope *s = ctx;
-	return takes(s, size, align) ? taken(s, tn_chunk_acquire(s->origin, size, align), size) : NULL;
-}
-
-static void given_back(scope *s, size_t size) {
-	s->held_bytes -= size;
-	if (s->limited != NULL)
-		uncharge(s->limited, NULL, size);
-}
-
-static void scope_pages_release(void *ctx, void *p, size_t size) {
-	tn_pages_release(p, size, TN_OS_PAGE);
-	given_back(ctx, size);
-}
-
-static void origin_release(void *ctx, void *p, size_t size) {
-	scope *s = ctx;
-	s->origin->release(s->origin->ctx, p, size);
-	given_back(s, size);
-}
-
 /* ---- for readers on other threads ---- */
 
 static void read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
@@ -192,7 +143,7 @@ static void write_ident(scope *s, const char *ident) {
 
 static void look_at_scope(const void *object, tn_position from, tn_listed *listed) {
 	const scope *s = object;
-	look_at_arena(&s->hot.arena, from, listed);
+	tn_arena_look(&s->hot.arena, from, listed);
 	listed->stats.external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
 	if (tn_get(&s->ident[0], TN_ACQUIRE) != 0)
 		read_ident(s, listed->ident);
@@ -256,8 +207,7 @@ static void unlist_scope(scope *s) {
 
 static void open_scope(scope *s, const scope *parent) {
 	s->shared = false;
-	s->limited = parent == NULL ? NULL : parent->limited;
-	s->origin = parent == NULL ? NULL : parent->origin;
+	s->account.limit = parent == NULL ? NULL : parent->account.limit;
 	s->hot.arena.chunk_bytes = SCOPE_CHUNK_BYTES;
 	s->hot.arena.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
 	tn_set(&s->ident[0], 0, TN_RELEASE);
@@ -269,14 +219,9 @@ static size_t least_of(size_t bytes, size_t bound) {
 
 static bool apply_options(scope *s, const scope *parent, const tn_scope_options *o) {
 	bool root_only = o->shared || o->source != NULL;
-	bool source = o->source == NULL || (o->source->acquire != NULL && o->source->release != NULL);
-	if ((parent != NULL && root_only) || !source)
+	if ((parent != NULL && root_only) || !tn_source_valid(o->source))
 		return errno = EINVAL, false;
 	s->shared = o->shared;
-	if (o->source != NULL) {
-		s->origin_of_root = *o->source;
-		s->origin = &s->origin_of_root;
-	}
 	if (o->ident != NULL)
 		write_ident(s, o->ident);
 	/* One default is no bound for what is asked for the other. */
@@ -299,9 +244,9 @@ static scope *make_scope(scope *parent, const char *name, const tn_scope_options
 		put_scope(s);
 		return NULL;
 	}
-	bool paged = s->origin == NULL;
-	tn_source source = {paged ? tn_scope_pages_acquire : tn_scope_origin_acquire,
-		paged ? scope_pages_release : origin_release, s};
+	tn_chunk_source source =
+		parent != NULL ? parent->hot.arena.source : tn_chunks_from(o == NULL ? NULL : o->source);
+	source.account = &s->account;
 	tn_arena_open(&s->hot.arena, "scope", source, &s->node);
 	s->state = SCOPE_ALIVE;
 	list_scope(s, parent, name == NULL ? "scope" : name);
@@ -345,7 +290,7 @@ static TN_COLD void end_owned(scope *s) {
 
 static TN_COLD void drop_external(scope *s) {
 	size_t bytes = tn_swap(&s->external_bytes, 0, TN_RELAXED);
-	uncharge(s->limited, NULL, bytes);
+	tn_limit_uncharge(s->account.limit, NULL, bytes);
 }
 
 /* What is in a scope without children, but its arena. */
@@ -489,28 +434,39 @@ static size_t subtree_holds(const scope *top) {
 	return bytes;
 }
 
-/* From `top` down, those that are limited by `before` first are limited by `now` first. */
-static void change_limited(scope *top, const scope *before, scope *now) {
+/* From `top` down, what `before` counted first is counted by `now` first. */
+static void change_limit(scope *top, const tn_limit *before, tn_limit *now) {
 	scope *s = top;
 	while (s != NULL) {
-		bool same = s->limited == before;
-		if (same)
-			s->limited = now;
-		s = same ? next_below(s, top) : next_beside(s, top);
+		bool counted = s->account.limit == before;
+		if (counted)
+			s->account.limit = now;
+		else if (s->limit.above == before)
+			s->limit.above = now;
+		s = counted ? next_below(s, top) : next_beside(s, top);
 	}
 }
 
+static void call_on_soft(tn_limit *limit, size_t charged_bytes) {
+	scope *s = (scope *)(void *)((char *)limit - offsetof(scope, limit));
+	s->on_soft(&s->hot, charged_bytes, s->ctx);
+}
+
 static void set_limits(scope *s, const tn_scope_limits *limits, size_t held) {
-	s->hard_bytes = limits->hard_bytes == 0 ? SIZE_MAX : limits->hard_bytes;
-	s->soft_bytes = limits->soft_bytes == 0 ? SIZE_MAX : limits->soft_bytes;
+	tn_limit *l = &s->limit;
+	l->hard_bytes = limits->hard_bytes == 0 ? SIZE_MAX : limits->hard_bytes;
+	l->soft_bytes = limits->soft_bytes == 0 ? SIZE_MAX : limits->soft_bytes;
+	l->on_soft = call_on_soft;
 	s->on_soft = limits->on_soft;
 	s->ctx = limits->ctx;
-	tn_set(&s->told, false, TN_RELAXED);
+	tn_set(&l->told, false, TN_RELAXED);
 	if (!has_limits(s)) {
-		tn_set(&s->charged_bytes, held, TN_RELAXED);
-		change_limited(s, s->limited, s);
+		tn_set(&l->charged_bytes, held, TN_RELAXED);
+		tn_limit *above = s->account.limit;
+		change_limit(s, above, l);
+		l->above = above;
 	}
-	tell_soft(s);
+	tn_limit_tell(l);
 }
 
 bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
@@ -523,7 +479,7 @@ bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
 	bool fits = held != SIZE_MAX && (l->hard_bytes == 0 || held <= l->hard_bytes);
 	if (valid && fits && l->hard_bytes == 0 && l->soft_bytes == 0) {
 		if (has_limits(s))
-			change_limited(s, s, limited_above(s));
+			change_limit(s, &s->limit, s->limit.above);
 	} else if (valid && fits) {
 		set_limits(s, l, held);
 	}
@@ -540,9 +496,9 @@ bool tn_scope_external(tn_scope *hot, size_t bytes) {
 		scope_leave(s);
 		return errno = ENOMEM, false;
 	}
-	bool noted = bytes <= before || charge(s->limited, NULL, bytes - before);
+	bool noted = bytes <= before || tn_limit_charge(s->account.limit, NULL, bytes - before);
 	if (noted && bytes < before)
-		uncharge(s->limited, NULL, before - bytes);
+		tn_limit_uncharge(s->account.limit, NULL, before - bytes);
 	if (noted)
 		tn_set(&s->external_bytes, bytes, TN_RELAXED);
 	scope_leave(s);
@@ -555,24 +511,33 @@ static bool is_above(const scope *s, const scope *below) {
 	return below != NULL;
 }
 
+static const scope *root_of(const scope *s) {
+	while (s->parent != NULL)
+		s = s->parent;
+	return s;
+}
+
+static bool same_source(const scope *a, const scope *b) {
+	bool paged = tn_is_paged(&a->hot.arena.source) && tn_is_paged(&b->hot.arena.source);
+	return paged || root_of(a) == root_of(b);
+}
+
 static bool may_adopt(const scope *child, const scope *parent) {
 	return child->parent != NULL && child->state == SCOPE_ALIVE && parent->state == SCOPE_ALIVE &&
-	       child->origin == parent->origin && !is_above(child, parent);
+	       same_source(child, parent) && !is_above(child, parent);
 }
 
 /* Lets what is above the new parent count the child, and no more what is above the old one only. */
 static bool move_charge(scope *child, scope *parent) {
-	scope *from = child->parent->limited, *to = parent->limited;
+	tn_limit *from = child->parent->account.limit, *to = parent->account.limit;
 	if (from == to)
 		return true;
-	const scope *both = common_limited(from, to);
+	const tn_limit *both = tn_limit_common(from, to);
 	size_t held = subtree_holds(child);
-	if (!charge(to, both, held))
+	if (!tn_limit_charge(to, both, held))
 		return false;
-	uncharge(from, both, held);
-	if (has_limits(child))
-		return true;
-	change_limited(child, from, to);
+	tn_limit_uncharge(from, both, held);
+	change_limit(child, from, to);
 	return true;
 }
 
@@ -617,8 +582,7 @@ tn_arena *tn_scope_arena(tn_scope *hot, const tn_arena_options *options) {
 	scope *s = enter_owner(hot, o.source, "arena");
 	if (s == NULL)
 		return NULL;
-	o.source = &s->hot.arena.source;
-	tn_arena *a = tn_arena_make_below(&s->node, &o);
+	tn_arena *a = tn_arena_make_below(&s->node, &s->hot.arena.source, &o);
 	scope_leave(s);
 	return a;
 }
@@ -630,10 +594,7 @@ tn_slab *tn_scope_slab(tn_scope *hot, size_t size, size_t align, const tn_slab_o
 	scope *s = enter_owner(hot, o.source, "slab");
 	if (s == NULL)
 		return NULL;
-	o.source = &s->hot.arena.source;
-	if (o.chunk_bytes == 0 && s->limited != NULL)
-		o.chunk_bytes = slab_chunk_bytes(0, least_limit(s));
-	tn_slab *slab = tn_slab_make_below(&s->node, size, align, &o);
+	tn_slab *slab = tn_slab_make_below(&s->node, &s->hot.arena.source, size, align, &o);
 	scope_leave(s);
 	return slab;
 }
@@ -645,8 +606,7 @@ tn_heap *tn_scope_heap(tn_scope *hot, const tn_heap_options *options) {
 	scope *s = enter_owner(hot, o.source, "heap");
 	if (s == NULL)
 		return NULL;
-	o.source = &s->hot.arena.source;
-	tn_heap *h = tn_heap_make_below(&s->node, &o);
+	tn_heap *h = tn_heap_make_below(&s->node, &s->hot.arena.source, &o);
 	scope_leave(s);
 	return h;
 }
@@ -770,15 +730,16 @@ static void verify_one(const scope *s) {
 		kind_of(n)->stats(object, &stats);
 		held += stats.committed_bytes;
 	}
-	scope_require(s, held == s->held_bytes, "the bytes held do not add up");
+	scope_require(s, held == s->account.held_bytes, "the bytes held do not add up");
 	for (const scope *child = s->newest; child != NULL; child = child->older) {
 		scope_require(s, child->parent == s && (child->older == NULL || child->older->newer == child),
 			"the links of its children are broken");
-		scope_require(s, has_limits(child) || child->limited == s->limited,
+		scope_require(s,
+			(has_limits(child) ? child->limit.above : child->account.limit) == s->account.limit,
 			"a child is counted against other limits");
 	}
 	if (has_limits(s))
-		scope_require(s, tn_get(&s->charged_bytes, TN_RELAXED) == subtree_holds(s),
+		scope_require(s, tn_get(&s->limit.charged_bytes, TN_RELAXED) == subtree_holds(s),
 			"the bytes charged do not add up");
 }
 

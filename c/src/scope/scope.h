@@ -6,7 +6,7 @@
 
 #include "../base/atomics.h"
 #include "../base/modes.h"
-#include "../listing/owned.h"
+#include "../listing/listing.h"
 #include "../pages/pages.h"
 
 enum { IDENT_WORDS = (TN_IDENT_BYTES + 1) / sizeof(size_t) };
@@ -29,20 +29,13 @@ typedef struct scope {
 	tn_scope hot;
 	uint32_t state;
 	bool shared;
-	bool at_limit; /* it refused the last chunk that was asked for */
 	struct scope *parent;
 	/* Children, newest first; of a shared one under the list's lock. */
 	struct scope *newest, *older, *newer;
 	deferred *deferred;
-	struct scope *limited;    /* the nearest with limits, from this one up, or NULL */
-	const tn_source *origin;  /* where the tree's chunks come from; NULL: the page layer */
-	tn_source origin_of_root; /* if this is a root that was given one */
-	size_t held_bytes;        /* chunks of its own, and of the allocators that it owns */
+	tn_account account; /* of its own chunks, and of the allocators that it owns */
 	TN_ATOMIC(size_t) external_bytes;
-	/* Its limits, and what counts against them: changed by any thread below. */
-	size_t hard_bytes, soft_bytes; /* SIZE_MAX: none */
-	TN_ATOMIC(size_t) charged_bytes;
-	TN_ATOMIC(bool) told; /* on_soft was called, and it has not been below since */
+	tn_limit limit; /* its own limits, if account.limit is this one */
 	void (*on_soft)(tn_scope *scope, size_t held_bytes, void *ctx);
 	void *ctx;
 	TN_ATOMIC(size_t) ident[IDENT_WORDS];
@@ -54,11 +47,11 @@ static inline scope *scope_of(const tn_scope *hot) {
 }
 
 static inline bool has_limits(const scope *s) {
-	return s->limited == s;
+	return s->account.limit == &s->limit;
 }
 
 static inline size_t scope_holds(const scope *s) {
-	return s->held_bytes + tn_get(&s->external_bytes, TN_RELAXED);
+	return s->account.held_bytes + tn_get(&s->external_bytes, TN_RELAXED);
 }
 
 /* The scope to visit after `s` and before what is not below `top`: parents before children. */

@@ -67,7 +67,7 @@ typedef struct shared_slab {
 	bool (*init)(void *slot, void *ctx);
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
-	tn_source source;
+	tn_chunk_source source;
 	char *own; /* the page that this struct lies in */
 	size_t own_bytes;
 	struct tn_node *node; /* where it is listed, or NULL */
@@ -757,8 +757,7 @@ tn_shared_slab *tn_shared_slab_make(
 		.fini = o->fini,
 		.ctx = o->ctx,
 		.own_bytes = tn_round_up(RECORD_GAP + sizeof(shared_slab), TN_OS_PAGE)};
-	if (o->source != NULL)
-		draft.source = *o->source;
+	draft.source = tn_chunks_from(o->source);
 	if (!lay_out_chunks(&draft, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
 		return errno = EINVAL, NULL;
 	choose_capacity(&draft, o->magazine_slots);
@@ -824,7 +823,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	tn_cache_deinit(&s->cache);
 	while (s->chunks != NULL)
 		release_shared_chunk(s, s->chunks);
-	tn_source source = s->source;
+	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;
 	s->hot.key = DEAD_KEY;
 	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);

@@ -20,7 +20,7 @@ typedef struct locked_slab {
 	TN_ATOMIC(uintptr_t) holder; /* the thread that holds it, or 0 */
 	uint32_t state;
 	tn_slab *slab;
-	tn_source source;
+	tn_chunk_source source;
 	size_t own_bytes;
 	char name[TN_NAME_BYTES + 1];
 } locked_slab;
@@ -203,7 +203,7 @@ static tn_slab *make_inner(
 		inner.limit_bytes = 1; /* refused as lack of memory, after all else has been looked at */
 	else if (o->limit_bytes != 0)
 		inner.limit_bytes -= own_bytes;
-	return tn_slab_make(kind, size, align, &inner);
+	return tn_slab_make(kind, NULL, size, align, &inner);
 }
 
 tn_shared_slab *tn_shared_slab_make(
@@ -216,8 +216,7 @@ tn_shared_slab *tn_shared_slab_make(
 	draft.slab = make_inner(kind, size, align, o, draft.own_bytes);
 	if (draft.slab == NULL)
 		return NULL;
-	if (o->source != NULL)
-		draft.source = *o->source;
+	draft.source = tn_chunks_from(o->source);
 	locked_slab *s = tn_chunk_acquire(&draft.source, draft.own_bytes, TN_OS_PAGE);
 	if (s == NULL) {
 		tn_slab_destroy(draft.slab);
@@ -275,7 +274,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	tn_cache_close(&s->cache);
 	tn_cache_deinit(&s->cache);
 	tn_slab_destroy(s->slab);
-	tn_source source = s->source;
+	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;
 	tn_chunk_release(&source, s, s->own_bytes, TN_OS_PAGE);
 }

@@ -11,6 +11,7 @@
 
 #include "../base/bits.h"
 #include "../base/os.h"
+#include "../pages/pages.h"
 
 #define WORD sizeof(void *)
 #define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
@@ -43,7 +44,7 @@ static inline size_t slab_chunk_bytes(size_t asked, size_t limit) {
 static inline bool slots_valid(size_t size, size_t align, size_t chunk_bytes, const tn_source *source) {
 	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
 	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && chunk_bytes <= CHUNK_BYTES_MAX / 2;
-	return aligned && sized && (source == NULL || (source->acquire != NULL && source->release != NULL));
+	return aligned && sized && tn_source_valid(source);
 }
 
 #endif

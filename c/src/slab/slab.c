@@ -805,7 +805,8 @@ bool tn_slab_verify(const tn_slab *hot) {
 /* ---- create and destroy ---- */
 
 /* Everything but its listing. */
-static slab *make_slab(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
+static slab *make_slab(const char *kind, const tn_chunk_source *source, size_t size, size_t align,
+	const tn_slab_options *o) {
 	align = align == 0 ? 16 : align;
 	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL))
 		return errno = EINVAL, NULL;
@@ -818,10 +819,12 @@ static slab *make_slab(const char *kind, size_t size, size_t align, const tn_sla
 		.ctx = o->ctx,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.retain_chunks = o->retain_chunks,
-		.expendable = o->expendable};
-	if (o->source != NULL)
-		draft.source = *o->source;
-	if (!choose_layout(&draft, align, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
+		.expendable = o->expendable,
+		.source = source != NULL ? *source : tn_chunks_from(o->source)};
+	size_t bound =
+		draft.source.account == NULL ? SIZE_MAX : tn_limit_least(draft.source.account->limit);
+	bound = tn_min(bound, draft.limit_bytes);
+	if (!choose_layout(&draft, align, slab_chunk_bytes(o->chunk_bytes, bound)))
 		return errno = EINVAL, NULL;
 	choose_guarded(&draft, align);
 	tn_copy_name(draft.name, o->name, kind);
@@ -839,8 +842,9 @@ static slab *make_slab(const char *kind, size_t size, size_t align, const tn_sla
 	return s;
 }
 
-tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *o) {
-	slab *s = make_slab(kind, size, align, o);
+tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t size, size_t align,
+	const tn_slab_options *o) {
+	slab *s = make_slab(kind, source, size, align, o);
 	return s == NULL ? NULL : &s->hot;
 }
 
@@ -859,8 +863,9 @@ void tn_slab_unlist(tn_slab *hot) {
 	s->node = NULL;
 }
 
-tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn_slab_options *o) {
-	slab *s = make_slab("slab", size, align, o);
+tn_slab *tn_slab_make_below(tn_node *parent, const tn_chunk_source *source, size_t size, size_t align,
+	const tn_slab_options *o) {
+	slab *s = make_slab("slab", source, size, align, o);
 	if (s == NULL)
 		return NULL;
 	if (tn_slab_list(&s->hot, parent, &slab_kind, s, o->name))
@@ -871,7 +876,7 @@ tn_slab *tn_slab_make_below(tn_node *parent, size_t size, size_t align, const tn
 
 tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
 	static const tn_slab_options defaults;
-	return tn_slab_make_below(NULL, size, align, options == NULL ? &defaults : options);
+	return tn_slab_make_below(NULL, NULL, size, align, options == NULL ? &defaults : options);
 }
 
 void tn_slab_destroy(tn_slab *hot) {
@@ -883,7 +888,7 @@ void tn_slab_destroy(tn_slab *hot) {
 	check_all_fences(s, "destroy");
 	report_live(s);
 	release_all(s);
-	tn_source source = s->source;
+	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;
 	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);
 }

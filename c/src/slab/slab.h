@@ -1,13 +1,21 @@
-/* The slab for those who wrap one: calls for another caller's site, panics under another kind. */
-#ifndef TENURE_WRAPPED_SLAB_H
-#define TENURE_WRAPPED_SLAB_H
+/* The slab for other files of the library: one that is made below a scope, and one that is wrapped, with
+ * calls for another caller's site and panics under another kind. */
+#ifndef TENURE_SRC_SLAB_H
+#define TENURE_SRC_SLAB_H
 
 #include <tenure/slab.h>
 
 #include "../listing/listing.h"
+#include "../pages/pages.h"
 
-/* As tn_slab_create; panics name `kind`. */
-tn_slab *tn_slab_make(const char *kind, size_t size, size_t align, const tn_slab_options *options);
+/* As create, listed below `parent` (NULL: as a root, if it has a name). Chunks come from `source`; NULL:
+ * from what the options say. */
+tn_slab *tn_slab_make_below(tn_node *parent, const tn_chunk_source *source, size_t size, size_t align,
+	const tn_slab_options *o);
+
+/* The same without a listing; panics name `kind`. */
+tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t size, size_t align,
+	const tn_slab_options *options);
 
 /* Lists it as part of what wraps it, for as long as it is there; fails: ENOMEM. */
 bool tn_slab_list(

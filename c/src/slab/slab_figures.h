@@ -2,7 +2,7 @@
 #ifndef TENURE_SLAB_FIGURES_H
 #define TENURE_SLAB_FIGURES_H
 
-#include "../listing/owned.h"
+#include "../listing/listing.h"
 #include "magazines.h"
 #include "slab.h"
 

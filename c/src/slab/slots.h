@@ -88,7 +88,7 @@ typedef struct slab {
 	bool expendable;
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
-	tn_source source;
+	tn_chunk_source source;
 
 	size_t unsorted;     /* listed since the free slots were sorted */
 	size_t freed;        /* by listed magazines, since the last return of chunks */

@@ -51,11 +51,11 @@ void tn_pages_release(void *p, size_t size, size_t) {
 	engine::give(p, size);
 }
 
-void *tn_chunk_acquire(const tn_source *, size_t size, size_t align) {
+void *tn_chunk_acquire(const tn_chunk_source *, size_t size, size_t align) {
 	return engine::take(size, align);
 }
 
-void tn_chunk_release(const tn_source *, void *p, size_t size, size_t) {
+void tn_chunk_release(const tn_chunk_source *, void *p, size_t size, size_t) {
 	engine::give(p, size);
 }
 
