@@ -697,10 +697,10 @@ static void use_buffer(tn_arena *a, char *buffer, size_t bytes) {
 static const tn_arena_options default_options;
 
 /* Everything but what takes memory. */
-static void set_up(tn_arena *a, tn_chunk_source source, const tn_arena_options *o) {
+static void set_up(tn_arena *a, const tn_chunk_source *source, const tn_arena_options *o) {
 	size_t chunk_bytes = first_chunk_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE,
-		.source = source,
+		.source = *source,
 		.kind = "arena",
 		.name = "arena",
 		.chunk_bytes = chunk_bytes,
@@ -763,11 +763,8 @@ static void end_arena(tn_arena *a, const char *operation) {
 	a->busy = 0;
 	if (home == NULL)
 		return;
-	/* The arena lies in what is given back now. */
-	tn_chunk_source source = a->source;
-	size_t bytes = home->bytes;
-	tn_wipe(home, (size_t)(home->used - (char *)home));
-	tn_chunk_release(&source, home, bytes, CHUNK_ALIGN);
+	tn_wipe(home->begin, (size_t)(home->used - home->begin));
+	tn_chunk_release(&a->source, home, home->bytes, CHUNK_ALIGN);
 }
 
 static bool list_arena(tn_arena *a, const tn_arena_options *o, tn_node *parent) {
@@ -784,7 +781,8 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
 	const tn_arena_options *o = options == NULL ? &default_options : options;
 	if (!arena_options_valid(o))
 		return errno = EINVAL, false;
-	set_up(a, tn_chunks_from(o->source), o);
+	tn_chunk_source source = tn_chunks_from(o->source);
+	set_up(a, &source, o);
 	if (!start(a, o))
 		return false;
 	if (list_arena(a, o, NULL))
@@ -805,12 +803,11 @@ tn_arena *tn_arena_make_below(
 		bytes = o->limit_bytes & ~(size_t)15;
 	if (bytes < HEAD_BYTES + SELF_BYTES + 16)
 		return errno = ENOMEM, NULL;
-	tn_chunk_source chunks = source != NULL ? *source : tn_chunks_from(o->source);
-	tn_arena_chunk *home = tn_chunk_acquire(&chunks, bytes, CHUNK_ALIGN);
+	tn_arena_chunk *home = tn_chunk_acquire(source, bytes, CHUNK_ALIGN);
 	if (home == NULL)
 		return NULL;
 	tn_arena *a = (tn_arena *)((char *)home + HEAD_BYTES);
-	set_up(a, chunks, o);
+	set_up(a, source, o);
 	a->home = open_chunk(home, bytes, HEAD_BYTES + SELF_BYTES);
 	a->taken_bytes = bytes;
 	a->refills = 1;
@@ -819,7 +816,7 @@ tn_arena *tn_arena_make_below(
 		make_current(a, home, home->begin);
 		a->restart = a->highest = home->begin;
 	} else if (!start(a, o)) {
-		tn_chunk_release(&chunks, home, bytes, CHUNK_ALIGN);
+		tn_chunk_release(source, home, bytes, CHUNK_ALIGN);
 		return NULL;
 	}
 	count_chunk(a, home);
@@ -830,7 +827,9 @@ tn_arena *tn_arena_make_below(
 }
 
 tn_arena *tn_arena_create(const tn_arena_options *options) {
-	return tn_arena_make_below(NULL, NULL, options == NULL ? &default_options : options);
+	const tn_arena_options *o = options == NULL ? &default_options : options;
+	tn_chunk_source source = tn_chunks_from(o->source);
+	return tn_arena_make_below(NULL, &source, o);
 }
 
 void tn_arena_destroy(tn_arena *a) {

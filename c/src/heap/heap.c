@@ -816,13 +816,13 @@ bool tn_heap_verify(const tn_heap *h) {
 
 /* ---- create and destroy ---- */
 
-static void set_up_heap(tn_heap *h, tn_chunk_source source, const tn_heap_options *o) {
+static void set_up_heap(tn_heap *h, const tn_chunk_source *source, const tn_heap_options *o) {
 	*h = (tn_heap){.state = TN_ALIVE,
 		.zero = o->zero,
 		.fast_bytes = TN_MODE == TN_MODE_RELEASE && !o->zero ? FAST_BYTES + 1 : 0,
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.taken_bytes = TN_OS_PAGE,
-		.source = source};
+		.source = *source};
 	memcpy(h->bins, empty_bins, sizeof h->bins);
 	tn_copy_name(h->name, o->name, "heap");
 	char *begin = (char *)h;
@@ -836,15 +836,14 @@ static tn_heap *make_heap(const tn_chunk_source *source, const tn_heap_options *
 		return errno = EINVAL, NULL;
 	if (o->limit_bytes != 0 && o->limit_bytes < TN_OS_PAGE)
 		return errno = ENOMEM, NULL;
-	tn_chunk_source chunks = source != NULL ? *source : tn_chunks_from(o->source);
-	tn_heap *h = tn_chunk_acquire(&chunks, TN_OS_PAGE, TN_OS_PAGE);
+	tn_heap *h = tn_chunk_acquire(source, TN_OS_PAGE, TN_OS_PAGE);
 	if (h == NULL)
 		return NULL;
 	if (!tn_pages_set_owner(h, h)) {
-		tn_chunk_release(&chunks, h, TN_OS_PAGE, TN_OS_PAGE);
+		tn_chunk_release(source, h, TN_OS_PAGE, TN_OS_PAGE);
 		return errno = ENOMEM, NULL;
 	}
-	set_up_heap(h, chunks, o);
+	set_up_heap(h, source, o);
 	return h;
 }
 
@@ -865,10 +864,9 @@ void tn_heap_destroy(tn_heap *h) {
 		next = more->next;
 		drop_record_chunk(h, more);
 	}
-	tn_chunk_source source = h->source;
 	h->state = TN_DEAD;
 	tn_pages_set_owner(h, NULL);
-	tn_chunk_release(&source, h, TN_OS_PAGE, TN_OS_PAGE);
+	tn_chunk_release(&h->source, h, TN_OS_PAGE, TN_OS_PAGE);
 }
 
 #endif

@@ -7,8 +7,8 @@
 #include "../listing/listing.h"
 #include "../pages/pages.h"
 
-/* As create, listed below `parent` (NULL: as a root, if it has a name). Chunks come from `source`; NULL:
- * from what the options say. */
+/* As create, listed below `parent` (NULL: as a root, if it has a name). Chunks come from `source`,
+ * not from the one in the options. */
 tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, const tn_heap_options *o);
 
 #endif

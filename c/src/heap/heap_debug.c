@@ -504,8 +504,7 @@ static tn_heap *make_heap(const tn_chunk_source *source, const tn_heap_options *
 		return errno = EINVAL, NULL;
 	if (o->limit_bytes != 0 && o->limit_bytes < TN_OS_PAGE)
 		return errno = ENOMEM, NULL;
-	tn_chunk_source chunks = source != NULL ? *source : tn_chunks_from(o->source);
-	tn_heap *h = tn_chunk_acquire(&chunks, TN_OS_PAGE, TN_OS_PAGE);
+	tn_heap *h = tn_chunk_acquire(source, TN_OS_PAGE, TN_OS_PAGE);
 	if (h == NULL)
 		return NULL;
 	*h = (tn_heap){.state = TN_ALIVE,
@@ -514,7 +513,7 @@ static tn_heap *make_heap(const tn_chunk_source *source, const tn_heap_options *
 		.chunk_bytes = slab_chunk_bytes(0, o->limit_bytes),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.counted_bytes = TN_OS_PAGE,
-		.source = chunks,
+		.source = *source,
 		.counted.from = {counted_acquire, counted_release, h}};
 	tn_copy_name(h->name, o->name, "heap");
 	return h;
@@ -555,9 +554,8 @@ void tn_heap_destroy(tn_heap *h) {
 		tn_slab_destroy(h->slabs[i]);
 	}
 	tn_slab_destroy(h->records);
-	tn_chunk_source source = h->source;
 	h->state = TN_DEAD;
-	tn_chunk_release(&source, h, TN_OS_PAGE, TN_OS_PAGE);
+	tn_chunk_release(&h->source, h, TN_OS_PAGE, TN_OS_PAGE);
 }
 
 #endif

@@ -30,7 +30,9 @@ tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, cons
 
 tn_heap *tn_heap_create(const tn_heap_options *options) {
 	static const tn_heap_options defaults;
-	return tn_heap_make_below(NULL, NULL, options == NULL ? &defaults : options);
+	const tn_heap_options *o = options == NULL ? &defaults : options;
+	tn_chunk_source source = tn_chunks_from(o->source);
+	return tn_heap_make_below(NULL, &source, o);
 }
 
 #endif

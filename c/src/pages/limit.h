@@ -1,8 +1,9 @@
-/* Limits on what is taken from a source. Every chunk is charged to the account of its taker, and with it
- * to each limit from there up. A chunk is the quantum: calls that fit a chunk that is there pay nothing.
+/* Limits on what is taken from a source. Every chunk is charged to the account of its taker, and with
+ * it to each limit from there up. A chunk is the quantum: calls that fit a chunk that is there pay
+ * nothing.
  *
- * Limits and accounts lie in the scopes that have them; `above` and `limit` are set by their owner, while
- * charges come from every thread below. */
+ * Limits and accounts lie in the scopes that have them; `above` and `limit` are set by their owner,
+ * while charges come from every thread below. */
 #ifndef TENURE_LIMIT_H
 #define TENURE_LIMIT_H
 

@@ -367,11 +367,20 @@ static void *ask_source(const tn_source *source, size_t size, size_t align) {
 	return errno = ENOMEM, NULL;
 }
 
-static void *acquire_from(const tn_source *source, size_t size, size_t align) {
+static inline void *acquire_from(const tn_source *source, size_t size, size_t align) {
 	return source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
 }
 
-static void *acquire_charged(const tn_chunk_source *source, size_t size, size_t align) {
+static inline void release_to(const tn_source *source, void *p, size_t size, size_t align) {
+	if (source->acquire == NULL)
+		tn_pages_release(p, size, align);
+	else
+		source->release(source->ctx, p, size);
+}
+
+/* Not inlined, as release_charged: an allocator without an account would save registers for them. */
+static __attribute__((noinline)) void *acquire_charged(
+	const tn_chunk_source *source, size_t size, size_t align) {
 	tn_account *account = source->account;
 	account->refused = !tn_limit_charge(account->limit, NULL, size);
 	void *p = account->refused ? NULL : acquire_from(&source->from, size, align);
@@ -380,6 +389,14 @@ static void *acquire_charged(const tn_chunk_source *source, size_t size, size_t 
 	else if (!account->refused)
 		tn_limit_uncharge(account->limit, NULL, size);
 	return p;
+}
+
+static __attribute__((noinline)) void release_charged(
+	const tn_chunk_source *source, void *p, size_t size, size_t align) {
+	tn_account *account = source->account;
+	release_to(&source->from, p, size, align);
+	account->held_bytes -= size;
+	tn_limit_uncharge(account->limit, NULL, size);
 }
 
 void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align) {
@@ -391,14 +408,10 @@ void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align)
 
 void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_t align) {
 	TN_PROBE(chunk_release, p, size);
-	if (source->from.acquire == NULL)
-		tn_pages_release(p, size, align);
-	else
-		source->from.release(source->from.ctx, p, size);
 	if (source->account == NULL)
-		return;
-	source->account->held_bytes -= size;
-	tn_limit_uncharge(source->account->limit, NULL, size);
+		release_to(&source->from, p, size, align);
+	else
+		release_charged(source, p, size, align);
 }
 
 size_t tn_pages_trim(void) {

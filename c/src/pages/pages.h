@@ -59,7 +59,8 @@ static inline bool tn_source_valid(const tn_source *source) {
 	return source == NULL || (source->acquire != NULL && source->release != NULL);
 }
 
-/* Chunks from the source that an option names, or from the page layer; they are charged to no account. */
+/* Chunks from the source that an option names, or from the page layer; they are charged to no account.
+ * */
 static inline tn_chunk_source tn_chunks_from(const tn_source *source) {
 	tn_chunk_source chunks = {.account = NULL};
 	if (source != NULL)
@@ -72,7 +73,7 @@ static inline tn_chunk_source tn_chunks_from(const tn_source *source) {
  * fails    NULL with ENOMEM, when the source has none or a limit refuses it */
 void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align);
 
-/* Gives a chunk back, exactly as acquired. */
+/* Gives a chunk back, exactly as acquired; `source` may lie in it. */
 void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_t align);
 
 /* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the

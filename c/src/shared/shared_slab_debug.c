@@ -203,7 +203,8 @@ static tn_slab *make_inner(
 		inner.limit_bytes = 1; /* refused as lack of memory, after all else has been looked at */
 	else if (o->limit_bytes != 0)
 		inner.limit_bytes -= own_bytes;
-	return tn_slab_make(kind, NULL, size, align, &inner);
+	tn_chunk_source source = tn_chunks_from(o->source);
+	return tn_slab_make(kind, &source, size, align, &inner);
 }
 
 tn_shared_slab *tn_shared_slab_make(

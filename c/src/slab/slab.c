@@ -820,7 +820,7 @@ static slab *make_slab(const char *kind, const tn_chunk_source *source, size_t s
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.retain_chunks = o->retain_chunks,
 		.expendable = o->expendable,
-		.source = source != NULL ? *source : tn_chunks_from(o->source)};
+		.source = *source};
 	size_t bound =
 		draft.source.account == NULL ? SIZE_MAX : tn_limit_least(draft.source.account->limit);
 	bound = tn_min(bound, draft.limit_bytes);
@@ -876,7 +876,9 @@ tn_slab *tn_slab_make_below(tn_node *parent, const tn_chunk_source *source, size
 
 tn_slab *tn_slab_create(size_t size, size_t align, const tn_slab_options *options) {
 	static const tn_slab_options defaults;
-	return tn_slab_make_below(NULL, NULL, size, align, options == NULL ? &defaults : options);
+	const tn_slab_options *o = options == NULL ? &defaults : options;
+	tn_chunk_source source = tn_chunks_from(o->source);
+	return tn_slab_make_below(NULL, &source, size, align, o);
 }
 
 void tn_slab_destroy(tn_slab *hot) {
@@ -888,7 +890,6 @@ void tn_slab_destroy(tn_slab *hot) {
 	check_all_fences(s, "destroy");
 	report_live(s);
 	release_all(s);
-	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;
-	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);
+	tn_chunk_release(&s->source, s->own, s->own_bytes, TN_OS_PAGE);
 }

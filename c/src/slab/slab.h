@@ -1,5 +1,5 @@
-/* The slab for other files of the library: one that is made below a scope, and one that is wrapped, with
- * calls for another caller's site and panics under another kind. */
+/* The slab for other files of the library: one that is made below a scope, and one that is wrapped,
+ * with calls for another caller's site and panics under another kind. */
 #ifndef TENURE_SRC_SLAB_H
 #define TENURE_SRC_SLAB_H
 
@@ -8,8 +8,8 @@
 #include "../listing/listing.h"
 #include "../pages/pages.h"
 
-/* As create, listed below `parent` (NULL: as a root, if it has a name). Chunks come from `source`; NULL:
- * from what the options say. */
+/* As create, listed below `parent` (NULL: as a root, if it has a name). Chunks come from `source`,
+ * not from the one in the options. */
 tn_slab *tn_slab_make_below(tn_node *parent, const tn_chunk_source *source, size_t size, size_t align,
 	const tn_slab_options *o);
 
