@@ -1,6 +1,8 @@
 /* The whole library as one translation unit: `cc -Ic/include -c c/src/tenure.c` builds it. File-local
  * names are unique in this folder so that it can. */
-#if defined(_WIN32)
+#if defined(TN_OS_NONE)
+#include "base/os_none.c"
+#elif defined(_WIN32)
 #include "base/os_windows.c"
 #elif defined(__unix__) || defined(__APPLE__)
 #include "base/os_posix.c"

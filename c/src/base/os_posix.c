@@ -14,9 +14,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <linux/futex.h>
-#endif
 
 #include "atomics.h"
 
@@ -152,8 +149,9 @@ static pthread_key_t exit_keys[TN_EXIT_COUNT];
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static TN_ATOMIC(bool) exit_keys_made = true;
 
+/* ISO C has no conversion between pointers to functions and to objects; uintptr_t takes both. */
 static void call_at_exit(void *at_exit) {
-	((void (*)(void))at_exit)();
+	((void (*)(void))(uintptr_t)at_exit)();
 }
 
 static void make_exit_keys(void) {
@@ -175,25 +173,28 @@ __attribute__((destructor(101))) static void delete_exit_keys(void) {
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
 	pthread_once(&exit_once, make_exit_keys);
 	return tn_get(&exit_keys_made, TN_RELAXED) &&
-	       pthread_setspecific(exit_keys[which], (void *)at_exit) == 0;
+	       pthread_setspecific(exit_keys[which], (void *)(uintptr_t)at_exit) == 0;
 }
 
 #ifdef __linux__
+/* The kernel's FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE: musl comes without linux/futex.h. */
+enum { WAIT_PRIVATE = 128, WAKE_PRIVATE = 129 };
+
 void tn_os_wait(const void *word, uint32_t value) {
 	int before = errno;
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	syscall(SYS_futex, word, WAIT_PRIVATE, value, NULL, NULL, 0);
 	errno = before;
 }
 
 void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds) {
 	struct timespec most = {milliseconds / 1000, milliseconds % 1000 * 1000000};
 	int before = errno;
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
+	syscall(SYS_futex, word, WAIT_PRIVATE, value, &most, NULL, 0);
 	errno = before;
 }
 
 void tn_os_wake(const void *word) {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	syscall(SYS_futex, word, WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 #else
 void tn_os_wait(const void *word, uint32_t value) {
@@ -245,7 +246,7 @@ static void *call_started(void *run) {
 #ifdef __linux__
 	pthread_setname_np(pthread_self(), "tenure");
 #endif
-	((void (*)(void))run)();
+	((void (*)(void))(uintptr_t)run)();
 	return NULL;
 }
 
@@ -260,8 +261,8 @@ bool tn_os_start(void (*run)(void)) {
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool done = pthread_create(&started, &attributes, call_started, (void *)run) == 0 ||
-	            pthread_create(&started, NULL, call_started, (void *)run) == 0;
+	bool done = pthread_create(&started, &attributes, call_started, (void *)(uintptr_t)run) == 0 ||
+	            pthread_create(&started, NULL, call_started, (void *)(uintptr_t)run) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return done || (errno = ENOMEM, false);

@@ -11,6 +11,10 @@
 #if defined(__linux__) && defined(__has_include)
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
+/* sys/sdt.h leaves variadic arguments out, which -pedantic-errors of clang refuses. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
 #define TN_PROBE(name, first, second) DTRACE_PROBE2(tenure, name, first, second)
 #endif
 #endif

@@ -69,11 +69,11 @@ typedef struct record_chunk {
 
 enum {
 	FAST_BYTES = 1024, /* the inlined class table ends here */
-	NEVER = UINT32_MAX,
 	SPARE_KINDS = 5, /* 4 to 64 KiB */
 };
 /* Spans without blocks that stay: twice what is in use, and this. */
 #define SPARE_BYTES_MIN ((size_t)1 << 20)
+#define NEVER UINT32_MAX
 #define SAMPLED_MAX ((uint64_t)64 << 20)
 #define SPAN_BYTES_MAX ((size_t)64 << 10)
 #define RECORD_CHUNK_BYTES ((size_t)16 << 10)

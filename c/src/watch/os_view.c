@@ -2,7 +2,7 @@
 #include "os_view.h"
 
 #include <errno.h>
-#ifdef __linux__
+#if defined(__linux__) && !defined(TN_OS_NONE)
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -144,7 +144,8 @@ uint64_t tn_os_resident_bytes(void) {
 }
 #else
 bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
-	(void)shown, (void)name, (void)size;
+	(void)name, (void)size;
+	*shown = (tn_os_shown){.file = -1};
 	return errno = ENOTSUP, false;
 }
 
