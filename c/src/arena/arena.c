@@ -166,7 +166,7 @@ void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *sit
 	arena_enter(a, "alloc");
 	void *p = alloc_at(a, size, align == 0 ? 16 : align, site);
 	tn_leave(&a->busy);
-	if (TN_UNLIKELY(tn_wanted(a->node, TN_WANT_TRIM)))
+	if (TN_UNLIKELY(tn_list_take_wanted(a->node, TN_WANT_TRIM)))
 		tn_arena_trim(a);
 	return p;
 }
@@ -745,7 +745,7 @@ static void leave_buffer(tn_arena *a) {
 static void end_arena(tn_arena *a, const char *operation) {
 	arena_enter(a, operation);
 	check_blocks(a, NULL, operation);
-	tn_unlist(a->node);
+	tn_unlist_object(a->node);
 	a->node = NULL;
 	a->name = a->kind;
 	tn_arena_chunk *home = a->home;
@@ -768,10 +768,10 @@ static void end_arena(tn_arena *a, const char *operation) {
 }
 
 static bool list_arena(tn_arena *a, const tn_arena_options *o, tn_node *parent) {
-	if (!tn_list_at(parent, &arena_kind, a, o->name, &a->node))
+	if (!tn_list_object(parent, &arena_kind, a, o->name, &a->node))
 		return false;
 	if (a->node != NULL) {
-		a->name = tn_listed_name(a->node);
+		a->name = tn_node_name(a->node);
 		publish_arena(a);
 	}
 	return true;

@@ -26,7 +26,7 @@ void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *listed);
  * fails    EINVAL */
 TN_INLINE void tn_arena_open(tn_arena *a, const char *kind, tn_chunk_source source, tn_node *node) {
 	a->kind = kind;
-	a->name = tn_listed_name(node);
+	a->name = tn_node_name(node);
 	a->node = node;
 	a->source = source;
 	a->limit_bytes = TN_NONE;

@@ -68,7 +68,7 @@ static inline void note_arena_time(const tn_arena *a) {
 	size_t since = tn_get(&a->node->since_ms, TN_RELAXED);
 	bool reset = tn_get(&a->node->seen_resets, TN_RELAXED) != (size_t)a->resets;
 	if (reset || (since == 0 && (a->refills > 1 || a->home != NULL)))
-		tn_note_time(a->node, a->resets);
+		tn_list_begin_age(a->node, a->resets);
 }
 
 /* Up to the chunk that the cursor is in; in the caller's buffer nothing was ever cached. */
@@ -86,20 +86,20 @@ static inline void publish_arena(const tn_arena *a) {
 	}
 	note_arena_time(a);
 	tn_node *n = a->node;
-	tn_node_turn_version(n);
+	tn_node_begin_write(n);
 	tn_set(&n->figures[0], from.at, TN_RELEASE);
 	tn_set(&n->figures[1], from.room, TN_RELEASE);
-	TN_PUT(n, live_bytes, stats.live_bytes);
-	TN_PUT(n, live_count, 0);
-	TN_PUT(n, cached_bytes, stats.cached_bytes);
-	TN_PUT(n, reserved_bytes, stats.reserved_bytes);
-	TN_PUT(n, committed_bytes, stats.committed_bytes);
-	TN_PUT(n, peak_bytes, stats.peak_bytes);
-	TN_PUT(n, chunk_count, stats.chunk_count);
-	TN_PUT(n, partial_count, 0);
-	TN_PUT_64(n, refills, stats.refills);
-	TN_PUT_64(n, resets, stats.resets);
-	tn_node_turn_version(n);
+	TN_FIGURE_SET(n, live_bytes, stats.live_bytes);
+	TN_FIGURE_SET(n, live_count, 0);
+	TN_FIGURE_SET(n, cached_bytes, stats.cached_bytes);
+	TN_FIGURE_SET(n, reserved_bytes, stats.reserved_bytes);
+	TN_FIGURE_SET(n, committed_bytes, stats.committed_bytes);
+	TN_FIGURE_SET(n, peak_bytes, stats.peak_bytes);
+	TN_FIGURE_SET(n, chunk_count, stats.chunk_count);
+	TN_FIGURE_SET(n, partial_count, 0);
+	TN_FIGURE_SET_64(n, refills, stats.refills);
+	TN_FIGURE_SET_64(n, resets, stats.resets);
+	tn_node_end_write(n);
 }
 
 TN_RACY void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *listed) {

@@ -287,7 +287,7 @@ static void publish_heap(const tn_heap *h) {
 		.refills = h->refills,
 		.resets = h->resets,
 		.waste_bytes = heap_waste(h, h->live_bytes - h->large_bytes) + h->large_bytes - h->large_asked};
-	tn_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+	tn_list_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
 /* Only where a call succeeds, so that one that fails leaves the figures as they were. */
@@ -324,7 +324,7 @@ static bool find_free(tn_heap *h, unsigned class) {
 
 /* The current word is used up: sees to it that there is one with a bit. */
 static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, size_t asked) {
-	if (tn_wanted(h->node, TN_WANT_TRIM))
+	if (tn_list_take_wanted(h->node, TN_WANT_TRIM))
 		return_empty_spans(h);
 	bool found = find_free(h, class);
 	if (found)
@@ -853,7 +853,7 @@ void tn_heap_destroy(tn_heap *h) {
 	if (h == NULL)
 		return;
 	heap_enter(h, "destroy");
-	tn_unlist(h->node);
+	tn_unlist_object(h->node);
 	h->node = NULL;
 	span_walk walk = walk_spans(h);
 	for (span *s; (s = next_of(&walk)) != NULL;) {

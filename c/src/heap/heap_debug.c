@@ -475,10 +475,10 @@ static void publish_heap(const tn_heap *h) {
 	tn_stats stats;
 	if (h->node == NULL)
 		return;
-	if (tn_wanted(h->node, TN_WANT_TRIM))
+	if (tn_list_take_wanted(h->node, TN_WANT_TRIM))
 		trim_slabs((tn_heap *)(uintptr_t)h);
 	read_heap(h, &stats);
-	tn_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+	tn_list_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
 void tn_heap_stats(const tn_heap *h, tn_stats *stats) {
@@ -542,7 +542,7 @@ void tn_heap_destroy(tn_heap *h) {
 	if (h == NULL)
 		return;
 	heap_enter(h, "destroy");
-	tn_unlist(h->node);
+	tn_unlist_object(h->node);
 	h->node = NULL;
 	visit_all(h, (visitor){.operation = "destroy"});
 	report_large(h);

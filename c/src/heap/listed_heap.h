@@ -20,7 +20,7 @@ tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, cons
 	tn_heap *h = make_heap(source, o);
 	if (h == NULL)
 		return NULL;
-	if (tn_list_at(parent, &heap_kind, h, o->name, &h->node)) {
+	if (tn_list_object(parent, &heap_kind, h, o->name, &h->node)) {
 		publish_heap(h);
 		return h;
 	}

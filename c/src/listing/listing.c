@@ -22,7 +22,7 @@ tn_node tn_list_root = {.life = 1};
 static struct {
 	tn_lock lock;
 	size_t last_index;
-	tn_stable nodes;
+	tn_records nodes;
 	bool on_fork;            /* it is arranged */
 	TN_ATOMIC(size_t) walks; /* that have begun */
 } listing = {.nodes = {.bytes = sizeof(tn_node)}, .last_index = 1 /* the page layer's */};
@@ -37,11 +37,11 @@ void tn_list_unlock(void) {
 
 /* ---- records that stay what they are ---- */
 
-static tn_node *node_in(const tn_stable *store, char *record) {
+static tn_node *node_in(const tn_records *store, char *record) {
 	return (tn_node *)(void *)(record + store->node_offset);
 }
 
-static void add_record(tn_stable *store, char *record) {
+static void add_record(tn_records *store, char *record) {
 	tn_node *n = node_in(store, record);
 	n->newer = NULL;
 	if (store->oldest == NULL)
@@ -52,7 +52,7 @@ static void add_record(tn_stable *store, char *record) {
 	store->count++;
 }
 
-static bool make_records(tn_stable *store) {
+static bool make_records(tn_records *store) {
 	size_t bytes = tn_round_up(STABLE_STEP * store->bytes, TN_OS_PAGE);
 	char *chunk = tn_pages_acquire(bytes, TN_OS_PAGE);
 	if (chunk == NULL)
@@ -74,11 +74,12 @@ static bool make_records(tn_stable *store) {
 }
 
 /* Where there is no memory, one that was used just now will do. */
-static bool have_record(tn_stable *store) {
-	return store->count > TN_STABLE_IDLE || store->fresh > 0 || make_records(store) || store->count > 0;
+static bool have_record(tn_records *store) {
+	return store->count > TN_RECORDS_IDLE || store->fresh > 0 || make_records(store) ||
+	       store->count > 0;
 }
 
-void *tn_stable_take(tn_stable *store, size_t *count) {
+void *tn_list_take_records(tn_records *store, size_t *count) {
 	tn_list_lock();
 	char *first = have_record(store) ? store->oldest : NULL;
 	size_t taken = first != NULL;
@@ -89,7 +90,7 @@ void *tn_stable_take(tn_stable *store, size_t *count) {
 		if (store->oldest == NULL)
 			store->youngest = NULL;
 		if (taken == *count || store->oldest == NULL ||
-			(store->count <= TN_STABLE_IDLE && store->fresh == 0)) {
+			(store->count <= TN_RECORDS_IDLE && store->fresh == 0)) {
 			node_in(store, last)->newer = NULL;
 			break;
 		}
@@ -100,7 +101,7 @@ void *tn_stable_take(tn_stable *store, size_t *count) {
 	return first;
 }
 
-void tn_stable_give(tn_stable *store, void *first, size_t count) {
+void tn_list_give_records(tn_records *store, void *first, size_t count) {
 	tn_list_lock();
 	for (char *record = first; count > 0; count--) {
 		char *next = (char *)node_in(store, record)->newer;
@@ -112,7 +113,7 @@ void tn_stable_give(tn_stable *store, void *first, size_t count) {
 
 /* ---- owners ---- */
 
-void tn_list_prepare(void) {
+void tn_list_begin(void) {
 	if (!tn_get(&listing.on_fork, TN_ACQUIRE)) {
 		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, tn_list_unlock);
 		tn_set(&listing.on_fork, true, TN_RELEASE);
@@ -120,7 +121,7 @@ void tn_list_prepare(void) {
 	tn_live_if_asked();
 }
 
-void tn_move_node(tn_node *n, tn_node *parent) {
+void tn_list_move_node(tn_node *n, tn_node *parent) {
 	tn_node_unlink(n);
 	tn_set(&n->moved, tn_get(&listing.walks, TN_RELAXED), TN_RELEASE);
 	tn_node_link(n, parent);
@@ -128,7 +129,7 @@ void tn_move_node(tn_node *n, tn_node *parent) {
 
 static tn_node *take_node(void) {
 	size_t count = 1;
-	return tn_stable_take(&listing.nodes, &count);
+	return tn_list_take_records(&listing.nodes, &count);
 }
 
 static void own_node(tn_node *owner, tn_node *n) {
@@ -148,12 +149,12 @@ static void disown_node(tn_node *n) {
 	n->link_owned = NULL;
 }
 
-bool tn_list_at(
+bool tn_list_object(
 	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
 	*node = NULL;
 	if (parent == NULL && name == NULL)
 		return true;
-	tn_list_prepare();
+	tn_list_begin();
 	tn_node *n = take_node();
 	if (n == NULL)
 		return false;
@@ -168,7 +169,7 @@ bool tn_list_at(
 }
 
 /* Under the lock a reader looks at the object; so that is unlisted under it, whoever the parent is. */
-void tn_unlist(tn_node *n) {
+void tn_unlist_object(tn_node *n) {
 	if (n == NULL)
 		return;
 	disown_node(n);
@@ -178,7 +179,7 @@ void tn_unlist(tn_node *n) {
 	tn_list_unlock();
 }
 
-void tn_note_time(tn_node *n, uint64_t resets) {
+void tn_list_begin_age(tn_node *n, uint64_t resets) {
 	tn_set(&n->since_ms, (size_t)tn_os_coarse_milliseconds(), TN_RELAXED);
 	tn_set(&n->seen_resets, (size_t)resets, TN_RELAXED);
 }
@@ -196,7 +197,7 @@ static uint64_t age_of(tn_node *n, const tn_stats *stats) {
 	size_t since = tn_get(&n->since_ms, TN_RELAXED);
 	bool taken = since == 0 && stats->committed_bytes != 0;
 	if (taken || tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets) {
-		tn_note_time(n, stats->resets);
+		tn_list_begin_age(n, stats->resets);
 		return 0;
 	}
 	return since == 0 ? 0 : (size_t)tn_os_coarse_milliseconds() - since;
@@ -268,7 +269,7 @@ static tn_step ascend(trail *t, tn_step at, size_t walk) {
 		return t->depth == 0 ? t->start : t->first;
 	tn_node *parent = tn_get(&at.node->parent, TN_ACQUIRE);
 	tn_node *grandparent = tn_get(&parent->parent, TN_ACQUIRE);
-	bool met = grandparent != NULL && tn_node_meet(parent, grandparent, &above);
+	bool met = grandparent != NULL && tn_node_find(parent, grandparent, &above);
 	/* What is below a node lives no longer than it. */
 	if (!met || !tn_node_is(at.node, at.life) || tn_get(&parent->moved, TN_ACQUIRE) >= walk)
 		above.node = NULL;
@@ -285,7 +286,7 @@ static tn_step step_on(trail *t, tn_step at, size_t walk) {
 			at = t->first;
 			continue;
 		}
-		tn_step next = tn_node_after(at, above.node, above.life);
+		tn_step next = tn_node_find_next(at, above.node, above.life);
 		if (next.node != NULL) {
 			descend(t, above);
 			return next;
@@ -320,12 +321,12 @@ static bool visit_node(visit_job *job, tn_step at, unsigned depth, uint64_t pare
 static void walk_below(visit_job *job, tn_step start, unsigned depth) {
 	trail t = {.start = start};
 	descend(&t, start);
-	tn_step at = tn_node_below(start.node, start.life, SIZE_MAX);
+	tn_step at = tn_node_find_below(start.node, start.life, SIZE_MAX);
 	while (at.node != NULL && !job->stopped) {
 		tn_step first = {NULL, 0, 0, 0};
 		tn_step parent = parent_of(&t);
 		if (visit_node(job, at, depth + t.depth, parent.node == &tn_list_root ? 0 : id_of(parent)))
-			first = tn_node_below(at.node, at.life, SIZE_MAX);
+			first = tn_node_find_below(at.node, at.life, SIZE_MAX);
 		if (first.node != NULL)
 			descend(&t, at);
 		at = first.node != NULL ? first : step_on(&t, at, job->number);
@@ -355,7 +356,7 @@ size_t tn_stats_snapshot(bool (*visit)(const tn_listed *listed, void *ctx), void
 	return job.visited;
 }
 
-size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
+size_t tn_list_each(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx) {
 	visit_job job = begin_walk(visit, ctx, TN_WANT_COUNT);
 	tn_step start = {from, tn_get(&from->life, TN_ACQUIRE), 0, tn_get(&from->number, TN_ACQUIRE)};
 	if (visit_node(&job, start, 0, 0) && !job.stopped)

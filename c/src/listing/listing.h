@@ -70,39 +70,40 @@ typedef struct tn_node_kind {
  * node     where its node goes; NULL when it is not listed
  * returns  whether that is done
  * fails    ENOMEM */
-bool tn_list_at(
+bool tn_list_object(
 	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node);
 
 /* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
-void tn_unlist(tn_node *n);
+void tn_unlist_object(tn_node *n);
 
 /* The name that it is listed by, for its owner. */
-static inline const char *tn_listed_name(const tn_node *n) {
+static inline const char *tn_node_name(const tn_node *n) {
 	return (const char *)n->name;
 }
 
 /* Notes that something is older than its next snapshot, which would note it else: to be called where it
  * takes memory and that is no steady state, or with its resets. */
-void tn_note_time(tn_node *n, uint64_t resets);
+void tn_list_begin_age(tn_node *n, uint64_t resets);
 
 /* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the
  * owner, where it changes chunks or magazines. */
-TN_INLINE void tn_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
+TN_INLINE void tn_list_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
 	size_t figures[2 + TN_FIGURES_ALL];
 	figures[0] = from.at;
 	figures[1] = from.room;
 	memcpy(figures + 2, &stats->live_bytes, count * sizeof figures[0]);
 	bool fresh = tn_get(&n->since_ms, TN_RELAXED) == 0 && stats->committed_bytes != 0;
 	if (fresh || tn_get(&n->seen_resets, TN_RELAXED) != (size_t)stats->resets)
-		tn_note_time(n, stats->resets);
-	tn_node_write(n, figures, 2 + count);
+		tn_list_begin_age(n, stats->resets);
+	tn_node_publish(n, figures, 2 + count);
 }
 
-/* The same figure by figure, between two tn_node_turn_version: without a struct, and in few
- * instructions. */
-#define TN_PUT(n, figure, value) tn_set(&(n)->figures[2 + TN_FIGURE_COUNT(figure)], value, TN_RELEASE)
-#define TN_PUT_64(n, figure, value) tn_put_64(n, 2 + TN_FIGURE_COUNT(figure), value)
-TN_INLINE void tn_put_64(tn_node *n, size_t index, uint64_t value) {
+/* The same figure by figure, between tn_node_begin_write and tn_node_end_write: without a struct, in
+ * fewer instructions. */
+#define TN_FIGURE_SET(n, figure, value)                                                                \
+	tn_set(&(n)->figures[2 + TN_FIGURE_COUNT(figure)], value, TN_RELEASE)
+#define TN_FIGURE_SET_64(n, figure, value) tn_node_set_64(n, 2 + TN_FIGURE_COUNT(figure), value)
+TN_INLINE void tn_node_set_64(tn_node *n, size_t index, uint64_t value) {
 	size_t words[sizeof value / sizeof(size_t)];
 	memcpy(words, &value, sizeof value);
 	for (size_t i = 0; i < sizeof value / sizeof(size_t); i++)
@@ -111,7 +112,7 @@ TN_INLINE void tn_put_64(tn_node *n, size_t index, uint64_t value) {
 
 /* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly
  * used chunks, which takes a walk). NULL: no. */
-static inline bool tn_wanted(tn_node *n, size_t what) {
+static inline bool tn_list_take_wanted(tn_node *n, size_t what) {
 	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
 	if (TN_LIKELY((wanted & what) == 0))
 		return false;
@@ -124,24 +125,24 @@ static inline bool tn_wanted(tn_node *n, size_t what) {
 
 /* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They
  * are never given back to the page layer. */
-typedef struct tn_stable {
+typedef struct tn_records {
 	size_t bytes, node_offset;
 	/* Under the lock. */
 	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
 	size_t count, fresh;     /* of them; the first ones, that were never used */
-} tn_stable;
+} tn_records;
 
 /* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
-enum { TN_STABLE_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
+enum { TN_RECORDS_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 
 /* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL:
  * ENOMEM. */
-void *tn_stable_take(tn_stable *store, size_t *count);
-void tn_stable_give(tn_stable *store, void *first, size_t count);
+void *tn_list_take_records(tn_records *store, size_t *count);
+void tn_list_give_records(tn_records *store, void *first, size_t count);
 
 /* To be called before something is listed: arranges for forks, and starts the live view if the
  * environment asks for it. */
-void tn_list_prepare(void);
+void tn_list_begin(void);
 
 /* Lists and unlists a node that lies in the object; for the parent, see I3 in node.h. */
 TN_INLINE void tn_list_node(
@@ -162,7 +163,7 @@ TN_INLINE void tn_list_node(
 }
 
 /* Gives a listed node another parent. */
-void tn_move_node(tn_node *n, tn_node *parent);
+void tn_list_move_node(tn_node *n, tn_node *parent);
 
 /* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand
  * the page layer's lock and nothing else. */
@@ -171,6 +172,6 @@ void tn_list_lock(void);
 void tn_list_unlock(void);
 
 /* As tn_stats_snapshot, from one node on. */
-size_t tn_list_walk(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);
+size_t tn_list_each(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);
 
 #endif

@@ -59,11 +59,6 @@ typedef struct tn_node {
 
 /* ---- owners ---- */
 
-/* Both ends of a life. */
-static inline void tn_node_turn(tn_node *n) {
-	tn_set(&n->life, tn_get(&n->life, TN_RELAXED) + 1, TN_RELEASE);
-}
-
 /* Begins a life; all other fields are stored. Readers find it only when it has begun. */
 static inline void tn_node_link(tn_node *n, tn_node *parent) {
 	tn_node *older = tn_get(&parent->newest, TN_RELAXED);
@@ -75,7 +70,7 @@ static inline void tn_node_link(tn_node *n, tn_node *parent) {
 	TN_AT(n->newer) = NULL;
 	if (older != NULL)
 		TN_AT(older->newer) = n;
-	tn_node_turn(n);
+	tn_set(&n->life, tn_get(&n->life, TN_RELAXED) + 1, TN_RELEASE);
 	tn_set(&parent->newest, n, TN_RELEASE);
 }
 
@@ -89,19 +84,23 @@ static inline void tn_node_unlink(tn_node *n) {
 		tn_set(&newer->older, older, TN_RELEASE);
 	else
 		tn_set(&tn_get(&n->parent, TN_RELAXED)->newest, older, TN_RELEASE);
-	tn_node_turn(n);
+	tn_set(&n->life, tn_get(&n->life, TN_RELAXED) + 1, TN_RELEASE);
 }
 
-/* Around the stores of figures. */
-static inline void tn_node_turn_version(tn_node *n) {
+/* Around the stores of figures: the version is odd in between. */
+static inline void tn_node_begin_write(tn_node *n) {
 	tn_set(&n->version, tn_get(&n->version, TN_RELAXED) + 1, TN_RELEASE);
 }
 
-static inline void tn_node_write(tn_node *n, const size_t *figures, size_t count) {
-	tn_node_turn_version(n);
+static inline void tn_node_end_write(tn_node *n) {
+	tn_set(&n->version, tn_get(&n->version, TN_RELAXED) + 1, TN_RELEASE);
+}
+
+static inline void tn_node_publish(tn_node *n, const size_t *figures, size_t count) {
+	tn_node_begin_write(n);
 	for (size_t i = 0; i < count; i++)
 		tn_set(&n->figures[i], figures[i], TN_RELEASE);
-	tn_node_turn_version(n);
+	tn_node_end_write(n);
 }
 
 /* ---- readers ---- */
@@ -132,7 +131,7 @@ static inline bool tn_node_read(const tn_node *n, size_t *figures, size_t count)
 }
 
 /* Meets n, if it is listed below `parent` now. */
-static inline bool tn_node_meet(tn_node *n, const tn_node *parent, tn_step *step) {
+static inline bool tn_node_find(tn_node *n, const tn_node *parent, tn_step *step) {
 	size_t life = tn_get(&n->life, TN_ACQUIRE);
 	tn_step met = {n, life, tn_get(&n->place, TN_ACQUIRE), tn_get(&n->number, TN_ACQUIRE)};
 	if (life % 2 == 0 || tn_get(&n->parent, TN_ACQUIRE) != parent || !tn_node_is(n, life))
@@ -143,7 +142,7 @@ static inline bool tn_node_meet(tn_node *n, const tn_node *parent, tn_step *step
 
 /* The newest below `parent` with a place under `place`; no node when there is none, when the parent has
  * gone, or when the list changes faster than it can be read. */
-static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, size_t place) {
+static inline tn_step tn_node_find_below(const tn_node *parent, size_t parent_life, size_t place) {
 	const tn_step none = {NULL, 0, 0, 0};
 	tn_step at = none;
 	for (int looks = 0; looks < TN_NODE_LOOKS; looks++) {
@@ -152,7 +151,7 @@ static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, s
 		if (!tn_node_is(parent, parent_life))
 			return none;
 		/* A node that went and came back is at the front again. */
-		while (n != NULL && tn_node_meet(n, parent, &at) && at.place < last) {
+		while (n != NULL && tn_node_find(n, parent, &at) && at.place < last) {
 			/* The parent's life is looked at once more: this could be below its next one, whose places
 			 * are higher. */
 			if (at.place < place)
@@ -169,13 +168,13 @@ static inline tn_step tn_node_below(const tn_node *parent, size_t parent_life, s
 }
 
 /* The next one after `at` below the same parent. */
-static inline tn_step tn_node_after(tn_step at, const tn_node *parent, size_t parent_life) {
+static inline tn_step tn_node_find_next(tn_step at, const tn_node *parent, size_t parent_life) {
 	tn_node *older = tn_get(&at.node->older, TN_ACQUIRE);
 	tn_step next = {NULL, 0, 0, 0};
 	bool here = tn_node_is(at.node, at.life);
-	if (here && (older == NULL || (tn_node_meet(older, parent, &next) && next.place < at.place)))
+	if (here && (older == NULL || (tn_node_find(older, parent, &next) && next.place < at.place)))
 		return next;
-	return tn_node_below(parent, parent_life, at.place);
+	return tn_node_find_below(parent, parent_life, at.place);
 }
 
 #endif

@@ -30,7 +30,7 @@ enum {
 	KEPT_RECORDS = 32,
 };
 
-static tn_stable scope_store = {
+static tn_records scope_store = {
 	.bytes = (sizeof(scope) + 63) & ~(size_t)63, .node_offset = offsetof(scope, node)};
 
 /* Owner thread only. */
@@ -72,7 +72,7 @@ static scope *next_kept(const scope *s) {
 }
 
 static void give_kept_back(void) {
-	tn_stable_give(&scope_store, kept.newest, kept.count);
+	tn_list_give_records(&scope_store, kept.newest, kept.count);
 	kept.newest = NULL;
 	kept.count = 0;
 }
@@ -92,7 +92,7 @@ static bool may_keep(void) {
 
 static TN_COLD scope *take_scope_slow(void) {
 	size_t count = may_keep() ? TAKEN_RECORDS : 1;
-	scope *s = tn_stable_take(&scope_store, &count);
+	scope *s = tn_list_take_records(&scope_store, &count);
 	if (s == NULL)
 		return NULL;
 	kept.newest = next_kept(s);
@@ -114,7 +114,7 @@ static void put_scope(scope *s) {
 		give_kept_back();
 	if (TN_UNLIKELY(!may_keep())) {
 		s->node.newer = NULL;
-		tn_stable_give(&scope_store, s, 1);
+		tn_list_give_records(&scope_store, s, 1);
 		return;
 	}
 	s->node.newer = (tn_node *)(void *)kept.newest;
@@ -253,14 +253,14 @@ static scope *make_scope(scope *parent, const char *name, const tn_scope_options
 	/* What has others below it lives longer than they. */
 	tn_node *lasting = parent == NULL ? &s->node : &parent->node;
 	if (TN_UNLIKELY(tn_get(&lasting->since_ms, TN_RELAXED) == 0))
-		tn_note_time(lasting, 0);
+		tn_list_begin_age(lasting, 0);
 	return s;
 }
 
 tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_options *options) {
 	scope *above = NULL;
 	if (parent == NULL)
-		tn_list_prepare();
+		tn_list_begin();
 	else
 		above = scope_enter(parent, "create");
 	scope *s = NULL;
@@ -547,7 +547,7 @@ static void move_scope(scope *child, scope *parent) {
 		tn_list_lock();
 	unlink_scope(child);
 	link_scope(child, parent);
-	tn_move_node(&child->node, &parent->node);
+	tn_list_move_node(&child->node, &parent->node);
 	if (locked)
 		tn_list_unlock();
 }
@@ -712,7 +712,7 @@ void tn_scope_print(const tn_scope *hot, FILE *out) {
 	scope *s = scope_of(hot);
 	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
 		"chunks", "peak", "since");
-	tn_list_walk(&s->node, print_row, out);
+	tn_list_each(&s->node, print_row, out);
 }
 
 static void scope_require(const scope *s, bool holds, const char *what) {

@@ -268,11 +268,11 @@ static void count_idle(tn_stats *stats, idle_slots idle) {
 static void tell_shared_readers(shared_slab *s) {
 	if (s->node == NULL)
 		return;
-	if (TN_UNLIKELY(tn_wanted(s->node, TN_WANT_TRIM)))
+	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM)))
 		release_empty_chunks(s);
 	tn_stats stats;
 	read_outside(s, &stats);
-	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+	tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
 void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
@@ -785,7 +785,7 @@ static const tn_node_kind shared_slab_kind = {
 bool tn_shared_slab_list(
 	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
 	shared_slab *s = shared_of(hot, "create");
-	if (!tn_list_at(NULL, kind, object, name, &s->node))
+	if (!tn_list_object(NULL, kind, object, name, &s->node))
 		return false;
 	tn_lock_take(&s->lock);
 	tell_shared_readers(s);
@@ -800,7 +800,7 @@ void tn_shared_slab_unlist(tn_shared_slab *hot) {
 	tn_node *node = s->node;
 	s->node = NULL;
 	tn_lock_give(&s->lock);
-	tn_unlist(node);
+	tn_unlist_object(node);
 }
 
 tn_shared_slab *tn_shared_slab_create(

@@ -248,7 +248,7 @@ static bool carve_slots(slab *s) {
 static void tell_readers(slab *s) {
 	if (s->node == NULL)
 		return;
-	if (tn_wanted(s->node, TN_WANT_COUNT) && free_slots(s) <= COUNTED_MAX)
+	if (tn_list_take_wanted(s->node, TN_WANT_COUNT) && free_slots(s) <= COUNTED_MAX)
 		count_by_chunk(s, "stats");
 	publish_slab(s);
 }
@@ -473,7 +473,7 @@ static void load_room(slab *s) {
 
 static TN_COLD void rotate(slab *s) {
 	load_room(s);
-	if (TN_UNLIKELY(tn_wanted(s->node, TN_WANT_TRIM)))
+	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM)))
 		return_empty(s, SIZE_MAX, "trim");
 	tell_readers(s);
 }
@@ -851,7 +851,7 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 bool tn_slab_list(
 	tn_slab *hot, tn_node *parent, const tn_node_kind *kind, void *object, const char *name) {
 	slab *s = (slab *)hot;
-	if (!tn_list_at(parent, kind, object, name, &s->node))
+	if (!tn_list_object(parent, kind, object, name, &s->node))
 		return false;
 	tell_readers(s);
 	return true;
@@ -859,7 +859,7 @@ bool tn_slab_list(
 
 void tn_slab_unlist(tn_slab *hot) {
 	slab *s = (slab *)hot;
-	tn_unlist(s->node);
+	tn_unlist_object(s->node);
 	s->node = NULL;
 }
 

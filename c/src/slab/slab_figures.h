@@ -35,7 +35,7 @@ static inline void publish_slab(const slab *s) {
 	tn_stats stats;
 	read_slab(s, in_use(s) + fill_of_loaded(s), &stats);
 	stats.peak_bytes = s->peak * s->slot_size;
-	tn_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){loaded(s), s->hot.magazine_mask});
+	tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){loaded(s), s->hot.magazine_mask});
 }
 
 TN_RACY void tn_slab_look(const void *object, tn_position from, tn_listed *listed) {

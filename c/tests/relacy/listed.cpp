@@ -74,7 +74,7 @@ struct listed_scenario : engine::scenario {
 	void publish(tn_node *n, size_t number, size_t turn) {
 		size_t figure = number * 16 + turn;
 		const size_t figures[TN_NODE_FIGURES] = {figure, figure, figure};
-		tn_node_write(n, figures, TN_NODE_FIGURES);
+		tn_node_publish(n, figures, TN_NODE_FIGURES);
 	}
 
 	void list_and_publish(tn_node *n, size_t number, tn_node *parent) {
@@ -119,11 +119,11 @@ struct listed_scenario : engine::scenario {
 	found walk() {
 		found f = {};
 		tn_step top = {&root, 1, 0, 0};
-		for (tn_step at = tn_node_below(&root, 1, SIZE_MAX); at.node != NULL;
-			at = tn_node_after(at, &root, 1)) {
+		for (tn_step at = tn_node_find_below(&root, 1, SIZE_MAX); at.node != NULL;
+			at = tn_node_find_next(at, &root, 1)) {
 			note(&f, at, 0);
-			for (tn_step child = tn_node_below(at.node, at.life, SIZE_MAX); child.node != NULL;
-				child = tn_node_after(child, at.node, at.life))
+			for (tn_step child = tn_node_find_below(at.node, at.life, SIZE_MAX); child.node != NULL;
+				child = tn_node_find_next(child, at.node, at.life))
 				note(&f, child, at.number);
 		}
 		return f;

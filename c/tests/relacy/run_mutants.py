@@ -30,30 +30,34 @@ BEGIN = ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"
          "\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);\n")
 END = "static void end_change(local *l) {\n\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + "
 
+# And those that begin or end a node's life, and a change of its figures.
+LIFE = "\ttn_set(&n->life, tn_get(&n->life, TN_RELAXED) + 1, "
+VERSION = "\ttn_set(&n->version, tn_get(&n->version, TN_RELAXED) + 1, "
+
 # (name, program, file, [(what stands there, what shall stand there)...])
 MUTANTS = [
-    ("lock_take_relaxed", "lock", "lock.h", [
+    ("lock_take_relaxed", "lock", "base/lock.h", [
         ("return tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE);",
          "return tn_replace(&l->state, &seen, LOCK_HELD, TN_RELAXED);")]),
-    ("lock_look_relaxed", "lock", "lock.h", [
+    ("lock_look_relaxed", "lock", "base/lock.h", [
         ("LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;", "LOCK_HELD, TN_RELAXED))\n\t\t\treturn;")]),
-    ("lock_sleep_relaxed", "lock", "lock.h", [
+    ("lock_sleep_relaxed", "lock", "base/lock.h", [
         ("LOCK_AWAITED, TN_ACQUIRE)", "LOCK_AWAITED, TN_RELAXED)")]),
-    ("lock_give_relaxed", "lock", "lock.h", [
+    ("lock_give_relaxed", "lock", "base/lock.h", [
         ("LOCK_FREE, TN_RELEASE)", "LOCK_FREE, TN_RELAXED)")]),
-    ("lock_not_awaited", "lock", "lock.h", [
+    ("lock_not_awaited", "lock", "base/lock.h", [
         ("LOCK_AWAITED, TN_ACQUIRE)", "LOCK_HELD, TN_ACQUIRE)"),
         ("tn_os_wait(&l->state, LOCK_AWAITED)", "tn_os_wait(&l->state, LOCK_HELD)")]),
-    ("lock_no_second_look", "lock", "lock.h", [
+    ("lock_no_second_look", "lock", "base/lock.h", [
         ("while (tn_swap(&l->state, LOCK_AWAITED", "if (tn_swap(&l->state, LOCK_AWAITED")]),
-    ("lock_wake_lost", "lock", "lock.h", [
+    ("lock_wake_lost", "lock", "base/lock.h", [
         ("if (tn_swap(&l->state, LOCK_FREE, TN_RELEASE) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);",
          "tn_set(&l->state, LOCK_FREE, TN_RELEASE);")]),
-    ("lock_wake_before_free", "lock", "lock.h", [
+    ("lock_wake_before_free", "lock", "base/lock.h", [
         ("if (tn_swap(&l->state, LOCK_FREE, TN_RELEASE) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);",
          "if (tn_get(&l->state, TN_RELAXED) == LOCK_AWAITED)\n\t\ttn_os_wake(&l->state);\n"
          "\ttn_set(&l->state, LOCK_FREE, TN_RELEASE);")]),
-    ("lock_look_then_set", "lock", "lock.h", [
+    ("lock_look_then_set", "lock", "base/lock.h", [
         ("tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;",
          "tn_swap(&l->state, LOCK_HELD, TN_ACQUIRE) + 1)\n\t\t\treturn;")]),
 
@@ -127,45 +131,44 @@ MUTANTS = [
     ("figures_two_magazines", "figures", "magazines.c", [
         ("if (same && tn_get(&l->changes", "if (tn_get(&l->changes")]),
 
-    ("listed_figures_relaxed", "listed", "listed.h", [
+    ("listed_figures_relaxed", "listed", "listing/node.h", [
         ("tn_set(&n->figures[i], figures[i], TN_RELEASE)",
          "tn_set(&n->figures[i], figures[i], TN_RELAXED)")]),
-    ("listed_end_relaxed", "listed", "listed.h", [
-        ("\ttn_node_turn_version(n);\n}\n",
-         "\ttn_set(&n->version, tn_get(&n->version, TN_RELAXED) + 1, TN_RELAXED);\n}\n")]),
-    ("listed_not_odd", "listed", "listed.h", [
-        ("\ttn_node_turn_version(n);\n\tfor", "\tfor"),
-        ("\ttn_node_turn_version(n);\n}\n",
-         "\ttn_node_turn_version(n);\n\ttn_node_turn_version(n);\n}\n")]),
-    ("listed_figures_look_relaxed", "listed", "listed.h", [
+    ("listed_end_relaxed", "listed", "listing/node.h", [
+        ("end_write(tn_node *n) {\n" + VERSION + "TN_RELEASE)",
+         "end_write(tn_node *n) {\n" + VERSION + "TN_RELAXED)")]),
+    ("listed_not_odd", "listed", "listing/node.h", [
+        ("\ttn_node_begin_write(n);\n", ""),
+        ("\ttn_node_end_write(n);\n", "\ttn_node_end_write(n);\n\ttn_node_end_write(n);\n")]),
+    ("listed_figures_look_relaxed", "listed", "listing/node.h", [
         ("tn_get(&n->figures[i], TN_ACQUIRE)", "tn_get(&n->figures[i], TN_RELAXED)")]),
-    ("listed_begin_look_relaxed", "listed", "listed.h", [
+    ("listed_begin_look_relaxed", "listed", "listing/node.h", [
         ("size_t version = tn_get(&n->version, TN_ACQUIRE)",
          "size_t version = tn_get(&n->version, TN_RELAXED)")]),
-    ("listed_no_second_look", "listed", "listed.h", [
+    ("listed_no_second_look", "listed", "listing/node.h", [
         (" && tn_get(&n->version, TN_RELAXED) == version)", ")")]),
-    ("listed_odd_accepted", "listed", "listed.h", [
+    ("listed_odd_accepted", "listed", "listing/node.h", [
         ("if (version % 2 == 0 && ", "if (")]),
-    ("listed_unlisted_accepted", "listed", "listed.h", [
+    ("listed_unlisted_accepted", "listed", "listing/node.h", [
         ("if (life % 2 == 0 || ", "if (")]),
-    ("listed_life_relaxed", "listed", "listed.h", [
-        ("tn_get(&n->life, TN_RELAXED) + 1, TN_RELEASE)",
-         "tn_get(&n->life, TN_RELAXED) + 1, TN_RELAXED)")]),
-    ("listed_life_look_relaxed", "listed", "listed.h", [
+    ("listed_life_relaxed", "listed", "listing/node.h", [
+        (LIFE + "TN_RELEASE);\n\ttn_set", LIFE + "TN_RELAXED);\n\ttn_set"),
+        (LIFE + "TN_RELEASE);\n}", LIFE + "TN_RELAXED);\n}")]),
+    ("listed_life_look_relaxed", "listed", "listing/node.h", [
         ("size_t life = tn_get(&n->life, TN_ACQUIRE)", "size_t life = tn_get(&n->life, TN_RELAXED)")]),
-    ("listed_life_stays", "listed", "listed.h", [
-        ("->newest, older, TN_RELEASE);\n\ttn_node_turn(n);", "->newest, older, TN_RELEASE);"),
+    ("listed_life_stays", "listed", "listing/node.h", [
+        ("->newest, older, TN_RELEASE);\n" + LIFE + "TN_RELEASE);", "->newest, older, TN_RELEASE);"),
         ("\tTN_AT(n->newer) = NULL;\n", "\tTN_AT(n->newer) = NULL;\n"
          "\tif (tn_get(&n->life, TN_RELAXED) != 0)\n\t\ttn_set(&n->life, 0, TN_RELAXED);\n")]),
-    ("listed_place_of_next", "listed", "listed.h", [
+    ("listed_place_of_next", "listed", "listing/node.h", [
         (" && next.place < at.place)", ")")]),
-    ("listed_place_of_newest", "listed", "listed.h", [
+    ("listed_place_of_newest", "listed", "listing/node.h", [
         ("if (at.place < place)\n", "if (true)\n")]),
-    ("listed_parent_not_asked", "listed", "listed.h", [
+    ("listed_parent_not_asked", "listed", "listing/node.h", [
         ("tn_get(&n->parent, TN_ACQUIRE) != parent || ", "")]),
-    ("listed_parent_once", "listed", "listed.h", [
+    ("listed_parent_once", "listed", "listing/node.h", [
         ("return tn_node_is(parent, parent_life) ? at : none;", "return at;")]),
-    ("listed_next_of_the_gone", "listed", "listed.h", [
+    ("listed_next_of_the_gone", "listed", "listing/node.h", [
         ("\tif (here && (older", "\tif ((older")]),
 
     ("retire_not_a_guest", "retire", "magazines.c", [
