@@ -240,19 +240,46 @@ def check_cpp_verbs(path, text):
                 classes[-1][3].append((number, verb))
 
 
-def check_includes(path, text):
-    layer = {"os": 0, "panic": 1, "pages": 2, "arena": 3, "slab": 3}
-    mine = layer.get(re.sub(r"_.*|\..*", "", os.path.basename(path)))
-    for match in re.finditer(r'^#include ["<](?:tenure/)?(\w+)\.h[">]', text, re.M):
-        other = layer.get(match[1])
-        own = os.path.basename(path).startswith(match[1])
-        if mine is not None and other is not None and not own and other >= mine:
-            yield line_of(text, match.start()), f"includes {match[1]}.h, which is no lower layer"
+def layers():
+    """({folder: its prefixes}, {(file, include)}) of the tables in c/src/README.md, bottom up."""
+    rows = re.findall(r"^\| `([\w/.]+)` \| ((?:`[\w/.]+` ?)+)\|", read("c/src/README.md"), re.M)
+    cells = [(name, re.findall(r"`([^`]+)`", rest)) for name, rest in rows]
+    return ({name: tuple(rest) for name, rest in cells if "/" not in name},
+            {(name, rest[0]) for name, rest in cells if "/" in name})
+
+
+def check_layers(path, text):
+    folders, exceptions = layers()
+    mine, _, name = path.removeprefix("c/src/").partition("/")
+    order = list(folders)
+    if mine not in folders:
+        yield 1, f"the folder {mine} is no layer of c/src/README.md"
+        return
+    for match in re.finditer(r'^#include "\.\./((\w+)/[^"]+)"', text, re.M):
+        known = match[2] in folders and order.index(match[2]) <= order.index(mine)
+        if not known and (f"{mine}/{name}", match[1]) not in exceptions:
+            yield line_of(text, match.start()), f"includes {match[1]}, which is no lower layer"
+
+
+def check_exceptions(path, text):
+    for file, include in sorted(layers()[1]):
+        if f'#include "../{include}"' not in read(f"c/src/{file}"):
+            yield 1, f"{file} does not include {include}: the exception is not needed"
+
+
+def check_prefixes(path, text):
+    prefixes = layers()[0].get(path.split("/")[2], ())
+    allowed = prefixes + tuple(f"tn_{prefix}" for prefix in prefixes)
+    for name, line, _ in functions(text):
+        if not name.startswith(allowed) and not (path.startswith("c/src/base/") and name[:3] == "tn_"):
+            yield line, f"{name} begins with none of {', '.join(prefixes)}"
 
 
 def check_unity(path, text):
-    sources = {name for name in os.listdir(os.path.join(ROOT, "c/src")) if name.endswith(".c")}
-    for name in sorted(sources - {"tenure.c"} - set(re.findall(r'#include "(\w+\.c)"', text))):
+    sources = {os.path.relpath(os.path.join(where, name), os.path.join(ROOT, "c/src"))
+               for where, _, names in os.walk(os.path.join(ROOT, "c/src"))
+               for name in names if name.endswith(".c")}
+    for name in sorted(sources - {"tenure.c"} - set(re.findall(r'#include "([\w/]+\.c)"', text))):
         yield 1, f"does not include {name}"
 
 
@@ -294,14 +321,17 @@ RULES = [
     (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
     (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
-    (lambda path: path.startswith(("c/include", "c/src")), [check_hot, check_includes]),
+    (lambda path: path.startswith(("c/include", "c/src")), [check_hot]),
     (lambda path: path.startswith("c/include") and "detail" not in path,
      [check_contracts, check_verbs]),
     (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
     (lambda path: path.startswith("cpp/include"), [check_cpp_verbs]),
     (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
+    (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
+    (lambda path: re.match(r"c/src/(none)/.*\.[ch]$", path), [check_prefixes]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
+    (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),
 ]
 

@@ -69,7 +69,7 @@ typedef struct record_chunk {
 
 enum {
 	FAST_BYTES = 1024, /* the inlined class table ends here */
-	SPARE_KINDS = 5, /* 4 to 64 KiB */
+	SPARE_KINDS = 5,   /* 4 to 64 KiB */
 };
 /* Spans without blocks that stay: twice what is in use, and this. */
 #define SPARE_BYTES_MIN ((size_t)1 << 20)
