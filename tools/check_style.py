@@ -29,7 +29,7 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("c/include/",)
+ENGLISH = ("c/include/", "c/top/", "examples/")
 QUOTING = ("docs/style.md", "docs/cpp.md", "docs/watching.md", "bench/README.md")
 
 # Spelt in parts, so that this file does not break its own rule.

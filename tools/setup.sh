@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs what one target of the Makefile needs on Debian 12, by package name, and only what is not
-# there yet.
+# Installs the missing Debian 12 packages that one target of the Makefile needs.
 set -euo pipefail
 
 build="cmake ninja-build gcc g++ libc6-dev make"
 peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
 tests="$build binutils clang libgtest-dev pkg-config python3
 	python3-prometheus-client relacy-dev systemtap-sdt-dev
-	clang-19 libc++-19-dev libc++abi-19-dev"
+	clang-19 clang-format-19 libc++-19-dev libc++abi-19-dev"
 
 target=${1:-}
 case $target in

@@ -1,4 +1,4 @@
-/* tenure-top: what another process's live view shows. */
+/* tenure-top: shows the live view of another process. */
 #include <errno.h>
 #include <getopt.h>
 #include <locale.h>
@@ -29,14 +29,15 @@ static const char help[] =
 	"\n"
 	"usage: tenure-top [options] PID\n"
 	"\n"
-	"Shows what every named allocator of process PID holds: as a table, or as the tree of\n"
-	"scopes, refreshed once a second. The process has to show it: start it with TENURE_LIVE=1\n"
-	"in its environment, or have it call tn_live_start(). It must be of the same user.\n"
+	"Shows the memory of every named allocator of process PID, as a table or as the tree of\n"
+	"scopes, refreshed once a second. The process must have a live view: start it with\n"
+	"TENURE_LIVE=1 in its environment, or call tn_live_start() in it. It must belong to the\n"
+	"same user.\n"
 	"\n"
-	"  -d SECONDS       time between two looks (0.1 to 3600; default 1)\n"
+	"  -d SECONDS       time between two snapshots (0.1 to 3600; default 1)\n"
 	"  -s KEY           sort by name, active, total, live, cached or committed (default)\n"
-	"  -t, --tree       the tree, in place of the table\n"
-	"      --once       print it once and exit; so too when there is no terminal\n"
+	"  -t, --tree       show the tree in place of the table\n"
+	"      --once       print once and exit; the default without a terminal\n"
 	"      --json       print one JSON document and exit\n"
 	"      --prometheus print metrics in Prometheus's text format and exit\n"
 	"      --help       print this and exit\n"
@@ -46,17 +47,16 @@ static const char help[] =
 	"t changes between table and tree; arrows, Page Up and Down, Home and End move; q quits.\n"
 	"\n"
 	"Columns:\n"
-	"  ACTIVE, TOTAL    objects handed out, and objects that there is room for; USE is their ratio\n"
-	"  OBJSIZE          bytes of an object's slot; OBJ/SLAB how many a slab (a chunk) has\n"
-	"  SLABS            chunks; ACTIVE-SLABS those with live objects, PARTIAL those also with free "
-	"ones\n"
-	"  IN-THREADS       of CACHED, what lies in the magazines of threads\n"
+	"  ACTIVE, TOTAL    objects handed out, and objects that fit; USE is their ratio\n"
+	"  OBJSIZE          bytes of an object's slot; OBJ/SLAB slots of a slab (a chunk)\n"
+	"  SLABS            chunks; ACTIVE-SLABS with live objects, PARTIAL with live and free ones\n"
+	"  IN-THREADS       part of CACHED in the magazines of threads\n"
 	"  LIVE, CACHED     bytes handed out, and bytes kept for the next call\n"
-	"  COMMITTED        bytes taken from the system; WITH-BELOW adds all that is below in the tree\n"
-	"  PEAK             the most live bytes that were seen\n"
-	"  EXTERNAL         bytes that others hold for a scope, as it was told\n"
-	"  AGE              since the first chunk or the last reset\n"
-	"A dash stands for what an allocator of that kind has not.\n"
+	"  COMMITTED        bytes taken from the system; WITH-BELOW adds everything below in the tree\n"
+	"  PEAK             the most live bytes seen\n"
+	"  EXTERNAL         bytes of other libraries that a scope was told of\n"
+	"  AGE              time since the first chunk or the last reset\n"
+	"A dash marks a figure that allocators of that kind do not have.\n"
 	"\n"
 	"Exit status: 0 done; 1 the process cannot be shown, or has ended; 2 wrong usage.\n"
 	"Environment: TERM, LC_ALL, LC_CTYPE, LANG; NO_COLOR (with --once; no styles).\n";
@@ -91,7 +91,7 @@ static bool parse_pid(const char *s, pid_t *pid) {
 	return *s >= '1' && *s <= '9' && *end == '\0' && errno == 0 && number <= INT32_MAX;
 }
 
-/* Whether to go on; else `*status` is what to exit with. */
+/* Tells whether to go on; if not, sets the exit status. */
 static bool parse(int count, char **words, arguments *a, int *status) {
 	static const struct option options[] = {{"tree", no_argument, NULL, 't'},
 		{"once", no_argument, NULL, 'o'}, {"json", no_argument, NULL, 'j'},
@@ -109,14 +109,15 @@ static bool parse(int count, char **words, arguments *a, int *status) {
 		else if (option == 'd' && !parse_seconds(optarg, &a->seconds))
 			return *status = fail_usage("not a number of seconds from 0.1 to 3600", optarg), false;
 		else if (option == 's' && !parse_sort(optarg, &a->table.sort))
-			return *status = fail_usage("nothing to sort by", optarg), false;
+			return *status = fail_usage("not a key to sort by", optarg), false;
 		else if (option == '?')
 			return *status = fail_usage("wrong option", NULL), false;
 		else if (strchr("ojp", option) != NULL)
 			a->output = option == 'o' ? ONCE : option == 'j' ? JSON : PROMETHEUS;
 	}
 	if (optind + 1 != count)
-		return *status = fail_usage(optind == count ? "which process?" : "one process only", NULL),
+		return *status = fail_usage(
+				   optind == count ? "no process given" : "more than one process given", NULL),
 		       false;
 	if (!parse_pid(words[optind], &a->pid))
 		return *status = fail_usage("not a process's number", words[optind]), false;
@@ -131,7 +132,7 @@ static bool print(view *v, const arguments *a) {
 	else if (a->output == PROMETHEUS)
 		report_prometheus(&t, v);
 	else {
-		/* On a terminal, columns that fit. */
+		/* On a terminal, only the columns that fit. */
 		t.width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 		table_header(&t, v);
 		text_end_line(&t);

@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(view *v, const char *form
 	return false;
 }
 
-/* A small file of the process as a string; false when it cannot be read. */
+/* Reads a small file of the process as a string; false when it cannot. */
 static bool read_text(const view *v, const char *path, char *out, size_t room) {
 	int file = openat(v->process, path, O_RDONLY | O_CLOEXEC);
 	ssize_t size = file < 0 ? -1 : read(file, out, room - 1);
@@ -39,7 +39,7 @@ static bool read_text(const view *v, const char *path, char *out, size_t room) {
 	return size > 0;
 }
 
-/* What stands in the status of a process behind "\nkey:"; "" when it has no such line. */
+/* Finds the text behind "\nkey:" in the status of a process; "" when there is no such line. */
 static const char *field(const char *status, const char *key) {
 	const char *found = strstr(status, key);
 	return found == NULL ? "" : found + strlen(key);
@@ -67,7 +67,7 @@ static bool fail_damaged(view *v, const char *what) {
 	return fail(v, "the live view of process %d is damaged: %s", (int)v->pid, what);
 }
 
-/* The files of a process are not shown to us: whose is it? */
+/* Fails with the reason that the files of the process are hidden. */
 static bool fail_refused(view *v) {
 	char status[STATUS_BYTES];
 	if (!read_text(v, "status", status, sizeof status))
@@ -76,11 +76,10 @@ static bool fail_refused(view *v) {
 	if (uid != geteuid())
 		return fail(v, "process %d belongs to another user (uid %lu): run tenure-top as that user",
 			(int)v->pid, uid);
-	return fail(
-		v, "process %d lets nobody look into it (it is not dumpable, or has more rights)", (int)v->pid);
+	return fail(v, "process %d hides its files (it is not dumpable, or has more rights)", (int)v->pid);
 }
 
-/* The process's number as it sees it itself: of the innermost PID namespace, which comes last. */
+/* The number of the process in its own PID namespace, the innermost, which comes last. */
 static uint64_t own_number(const view *v) {
 	char status[STATUS_BYTES];
 	read_text(v, "status", status, sizeof status);
@@ -105,7 +104,7 @@ static bool check_header(view *v, size_t size) {
 	if (h->header_bytes != offsetof(tn_live_file, rows) || h->row_bytes != sizeof(tn_live_row) ||
 		h->row_max != TN_LIVE_ROWS || size < sizeof(tn_live_file))
 		return fail_damaged(v, "sizes that do not fit");
-	/* The file that a parent shows, which its child has not closed yet. */
+	/* A child has not closed its parent's file yet. */
 	if (h->process != own_number(v))
 		return fail_missing(v);
 	return true;
@@ -196,7 +195,7 @@ void view_close(view *v) {
 	v->process = -1;
 }
 
-/* Whether the process still shows the file that is mapped; if not, the one that it shows now is. */
+/* Tells whether the mapped file is current; if not, maps the current one. */
 static bool follow_view(view *v) {
 	struct stat is;
 	if (fstatat(v->process, v->file, &is, 0) == 0 && is.st_dev == v->device && is.st_ino == v->inode)
@@ -207,7 +206,7 @@ static bool follow_view(view *v) {
 	return v->ended ? false : fail(v, "process %d has ended its live view", (int)v->pid);
 }
 
-/* One try; false when a snapshot was written meanwhile. Only then may a count be anything. */
+/* Tries once; false when a snapshot was written meanwhile. Only then may a count be wrong. */
 static bool copy_snapshot(view *v) {
 	uint64_t before = tn_live_sequence(v->shown);
 	if (before == 0 || before % 2 != 0)

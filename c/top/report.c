@@ -50,7 +50,7 @@ static void add_string(text *t, const char *s) {
 		const unsigned char *c = (const unsigned char *)s;
 		size_t size = text_character(s);
 		if (size == 0) {
-			/* Control characters, those of the second row too; what is not UTF-8 is replaced. */
+			/* Control characters, C1 too; invalid UTF-8 is replaced. */
 			bool second = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
 			text_add(t, "\\u%04x", second ? c[1] : c[0] < 0x80 ? c[0] : 0xfffdu);
 			size = second ? 2 : 1;
@@ -150,7 +150,7 @@ static int by_committed(const void *a, const void *b) {
 	return one != other ? (one < other) - (one > other) : by_kind_and_name(a, b);
 }
 
-/* Sums up neighbours of one kind and name; how many remain. */
+/* Adds up neighbours of one kind and name; returns the number left. */
 static size_t merge(group *groups, size_t count) {
 	size_t merged = 0;
 	qsort(groups, count, sizeof groups[0], by_kind_and_name);
@@ -208,7 +208,7 @@ static void add_sample(text *t, const char *name, const group *g, uint64_t value
 	text_add(t, "} %" PRIu64 "\n", value);
 }
 
-/* What is a count elsewhere has the unit as its name here, and a counter says so. */
+/* Names a count by its unit, as Prometheus wants it; a counter ends in _total. */
 static void metric_name(char out[64], const figure *f) {
 	static const char *const plurals[][2] = {{"live_count", "live_objects"}, {"chunk_count", "chunks"},
 		{"partial_count", "partial_chunks"}, {"partial_live_count", "partial_chunks_live_objects"},

@@ -15,7 +15,7 @@
 enum { HEADER_LINES = 5, FOOTER_LINES = 1 };
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
-static volatile sig_atomic_t received; /* the one of these that came last, but for SIGWINCH */
+static volatile sig_atomic_t received; /* the last one of these, except SIGWINCH */
 static struct termios terminal_before;
 static bool entered;
 
@@ -29,7 +29,7 @@ static void say(const char *control) {
 	text_write(&(text){.p = (char *)(uintptr_t)control, .size = strlen(control)}, STDOUT_FILENO);
 }
 
-/* The other screen, without a cursor; keys come at once and are not shown. */
+/* Switches to the alternate screen, without a cursor; keys arrive at once and are not echoed. */
 static void enter(void) {
 	struct termios terminal = terminal_before;
 	terminal.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -53,7 +53,7 @@ static void on_signal(int number) {
 		received = number;
 }
 
-/* Signals come only while the screen waits, so that nothing is left half done. */
+/* Lets signals in only while the screen waits, so that no work is left half done. */
 static sigset_t catch_signals(void) {
 	sigset_t caught, before;
 	sigemptyset(&caught);
@@ -65,7 +65,7 @@ static sigset_t catch_signals(void) {
 	return before;
 }
 
-/* Does what the signal would have done; returns when the program goes on after a stop. */
+/* Applies the default action of the signal; returns when the program continues after a stop. */
 static void obey(int number, const sigset_t *open) {
 	sigset_t now;
 	leave();
@@ -77,9 +77,9 @@ static void obey(int number, const sigset_t *open) {
 	enter();
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
-/* Which rows are in sight, if not all are. */
+/* Tells which rows are visible, unless all are. */
 static void add_position(text *t, const table_options *o, size_t rows) {
 	if (o->height < rows)
 		text_add(t, "rows %zu to %zu of %zu", o->first + 1, o->first + o->height, rows);
@@ -102,8 +102,8 @@ static void add_footer(text *t, const table_options *o) {
 	text_style(t, "");
 }
 
-/* Written at once, each line over the one that stood there. That is erased before: after a line as wide
- * as the terminal, the cursor stands on its last character. */
+/* Writes everything at once, each line over the old one. The old line is erased first: after a line as
+ * wide as the terminal, the cursor is on its last character. */
 static bool show(const view *v, table_options *o) {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
@@ -133,7 +133,7 @@ static size_t less(size_t from, size_t by) {
 	return from > by ? from - by : 0;
 }
 
-/* One key at the front of `keys`, which ends with 0; what is after it. */
+/* Handles one key at the front of `keys`, which ends with 0; returns the rest. */
 static const char *press(const char *keys, table_options *o, bool *quit) {
 	static const struct {
 		const char *keys;
@@ -166,7 +166,7 @@ static uint64_t milliseconds_now(void) {
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Until a key or signal comes or it is time for the next snapshot. Whether to go on. */
+/* Waits for a key, a signal or the time of the next snapshot; tells whether to go on. */
 static bool wait_for_keys(table_options *o, uint64_t next_ms, const sigset_t *open) {
 	uint64_t now = milliseconds_now(), left = next_ms > now ? next_ms - now : 0;
 	struct timespec most = {(time_t)(left / 1000), (long)(left % 1000 * 1000000)};

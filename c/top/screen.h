@@ -5,11 +5,11 @@
 #include "reader.h"
 #include "table.h"
 
-/* Whether standard input and output are a terminal that can show it. */
+/* Tells whether standard input and output are a terminal that can show it. */
 bool screen_is_possible(void);
 
-/* Shows the view until somebody ends it or the process ends; whether it was the former. The terminal is
- * as before then, and also when a signal ends the program. */
+/* Shows the view until the user or the process ends it; true if it was the user. Restores the terminal,
+ * also when a signal ends the program. */
 bool screen_run(view *v, table_options options, double seconds);
 
 #endif

@@ -9,7 +9,7 @@
 const char *const sort_names[SORT_COUNT] = {"name", "active", "total", "live", "cached", "committed"};
 const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c'};
 
-enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16, NOBODY = UINT32_MAX };
+enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16, NO_ROW = UINT32_MAX };
 
 const char *kind_name(uint32_t kind) {
 	switch (kind) { TN_KINDS(TN_KIND_NAME) }
@@ -29,7 +29,7 @@ const char *row_name(const tn_live_row *row) {
 /* ---- the tree ---- */
 
 typedef struct tree {
-	uint32_t *parent;       /* of each row; NOBODY for roots */
+	uint32_t *parent;       /* of each row; NO_ROW for roots */
 	uint32_t *first, *next; /* of what is below each row, and below the same row */
 	uint32_t root;
 	uint64_t *subtree_bytes; /* committed by a row and all that is below it */
@@ -60,7 +60,7 @@ static uint64_t key_of(uint32_t i) {
 	}
 }
 
-/* By name forward, by figures the greatest first; then as the process listed them. */
+/* Sorts names ascending and figures descending, then in the order of the snapshot. */
 static int by_key(const void *a, const void *b) {
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
 	int names = compared_by == SORT_NAME ? strcmp(compared[i].name, compared[k].name) : 0;
@@ -92,32 +92,32 @@ static uint32_t find_id(const view *v, const uint32_t *ids, uint64_t id) {
 		else
 			high = middle;
 	}
-	return low < v->state.row_count && v->rows[ids[low]].id == id ? ids[low] : NOBODY;
+	return low < v->state.row_count && v->rows[ids[low]].id == id ? ids[low] : NO_ROW;
 }
 
-/* A row belongs below its parent only if that comes first, so that nothing can be below itself. */
+/* A row belongs below its parent only if the parent comes first, so no row can be below itself. */
 static tree make_tree(const view *v, sort_key key) {
 	size_t count = v->state.row_count;
 	tree t = {need(calloc(count + 1, sizeof *t.parent)), need(calloc(count + 1, sizeof *t.first)),
-		need(calloc(count + 1, sizeof *t.next)), NOBODY,
+		need(calloc(count + 1, sizeof *t.next)), NO_ROW,
 		need(calloc(count + 1, sizeof *t.subtree_bytes))};
 	uint32_t *ids = sorted(v, key, NULL, by_id);
 	for (uint32_t i = 0; i < count; i++) {
-		t.parent[i] = v->rows[i].parent_id == 0 ? NOBODY : find_id(v, ids, v->rows[i].parent_id);
-		if (t.parent[i] != NOBODY && t.parent[i] >= i)
-			t.parent[i] = NOBODY;
-		t.first[i] = NOBODY;
+		t.parent[i] = v->rows[i].parent_id == 0 ? NO_ROW : find_id(v, ids, v->rows[i].parent_id);
+		if (t.parent[i] != NO_ROW && t.parent[i] >= i)
+			t.parent[i] = NO_ROW;
+		t.first[i] = NO_ROW;
 	}
 	for (size_t i = count; i > 0; i--) {
 		uint32_t row = (uint32_t)i - 1, parent = t.parent[row];
 		t.subtree_bytes[row] += v->rows[row].committed_bytes;
-		if (parent != NOBODY)
+		if (parent != NO_ROW)
 			t.subtree_bytes[parent] += t.subtree_bytes[row];
 	}
 	uint32_t *order = sorted(v, key, t.subtree_bytes, by_key);
 	for (size_t i = count; i > 0; i--) {
 		uint32_t row = order[i - 1], parent = t.parent[row];
-		uint32_t *head = parent == NOBODY ? &t.root : &t.first[parent];
+		uint32_t *head = parent == NO_ROW ? &t.root : &t.first[parent];
 		t.next[row] = *head;
 		*head = row;
 	}
@@ -133,17 +133,17 @@ static void free_tree(tree *t) {
 	free(t->subtree_bytes);
 }
 
-/* The row after `row` when everything is written below its parent: one level down, or some up. */
+/* The row after `row` when each row is written below its parent: one level down, or some up. */
 static uint32_t step(const tree *t, uint32_t row, unsigned *depth) {
-	if (t->first[row] != NOBODY) {
+	if (t->first[row] != NO_ROW) {
 		++*depth;
 		return t->first[row];
 	}
-	while (row != NOBODY && t->next[row] == NOBODY) {
+	while (row != NO_ROW && t->next[row] == NO_ROW) {
 		row = t->parent[row];
 		--*depth;
 	}
-	return row == NOBODY ? NOBODY : t->next[row];
+	return row == NO_ROW ? NO_ROW : t->next[row];
 }
 
 /* ---- columns ---- */
@@ -153,7 +153,7 @@ typedef struct cells {
 	uint64_t subtree_bytes;
 } cells;
 
-/* What a figure is, or that it has no meaning for the allocator. */
+/* Writes a count of objects, or a dash for an allocator that does not count them. */
 static void objects(char out[SHORT], const tn_live_row *row, uint64_t count) {
 	if (row->slot_bytes == 0)
 		strcpy(out, "-");
@@ -165,8 +165,8 @@ static uint64_t slots_per_chunk(const tn_live_row *row) {
 	return row->chunk_count == 0 ? 0 : row->slot_count / row->chunk_count;
 }
 
-/* Chunks with live slots: the partly used ones, and as many as the other live slots need. What lies in
- * threads' magazines counts as live there. */
+/* Chunks with live slots: the partly used ones, and as many as the other live slots need. Slots in
+ * threads' magazines count as live here. */
 static uint64_t active_chunks(const tn_live_row *row) {
 	uint64_t per_chunk = slots_per_chunk(row);
 	if (per_chunk == 0 || row->slot_bytes == 0)
@@ -239,7 +239,7 @@ static void cell_age(char out[SHORT], const cells *c) {
 		short_time(out, c->row->age_ms);
 }
 
-/* The keys by which a column is not sorted. */
+/* The key of a column that the table cannot be sorted by. */
 enum { UNSORTED = SORT_COUNT };
 
 typedef struct column {
@@ -286,7 +286,7 @@ typedef struct layout {
 	unsigned name_width;
 } layout;
 
-/* What the longest name takes, within limits. */
+/* Columns of the longest name, within limits. */
 static unsigned name_width(const text *t, const view *v, bool tree_wanted) {
 	unsigned most = tree_wanted ? TREE_MOST : NAME_MOST, width = NAME_LEAST;
 	if (t->width != 0 && t->width * 2 / 5 < most)
@@ -305,7 +305,7 @@ static unsigned name_width(const text *t, const view *v, bool tree_wanted) {
 	return width < most ? width : most;
 }
 
-/* All columns, or as many as fit beside the names. */
+/* Chooses all columns, or as many as fit beside the names. */
 static layout lay_out(const text *t, const view *v, bool tree_wanted) {
 	layout l = {.name_width = name_width(t, v, tree_wanted)};
 	const column *all = tree_wanted ? tree_columns : table_columns;
@@ -381,14 +381,14 @@ static void add_table(text *t, const view *v, const table_options *o) {
 	free(order);
 }
 
-/* Lines from each row to what is below it; of the levels furthest down, none. */
+/* Draws lines from each row to the rows below it, except on the deepest levels. */
 static void add_branches(text *t, const tree *tree, uint32_t row, unsigned depth) {
 	static const char *const lines[2][4] = {{"|  ", "   ", "|- ", "`- "}, {"│  ", "   ", "├─ ", "└─ "}};
 	const char *parts[INDENTS];
 	unsigned shown = depth < INDENTS ? depth : INDENTS;
 	bool unicode = text_is_unicode();
 	for (unsigned i = shown; i > 0; i--) {
-		bool last = tree->next[row] == NOBODY;
+		bool last = tree->next[row] == NO_ROW;
 		parts[i - 1] = lines[unicode][(i == shown ? 2 : 0) + last];
 		row = tree->parent[row];
 	}
@@ -406,7 +406,7 @@ static void add_tree(text *t, const view *v, const table_options *o) {
 	tree tree = make_tree(v, o->sort);
 	unsigned depth = 0;
 	size_t line = 0;
-	for (uint32_t row = tree.root; row != NOBODY; row = step(&tree, row, &depth), line++) {
+	for (uint32_t row = tree.root; row != NO_ROW; row = step(&tree, row, &depth), line++) {
 		cells c = {&v->rows[row], tree.subtree_bytes[row]};
 		if (!within(o, line))
 			continue;
@@ -444,7 +444,7 @@ static void add_figure(text *t, const char *what, uint64_t bytes) {
 	text_style(t, "");
 }
 
-/* Milliseconds since a moment that another process saw; 0 when its clock is not ours. */
+/* Milliseconds since a time of another process; 0 when its clock differs from ours. */
 static uint64_t since(uint64_t moment_ms) {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);

@@ -15,24 +15,24 @@ typedef enum sort_key {
 	SORT_COUNT,
 } sort_key;
 
-/* In the order of sort_key: what an option or a person calls it, and the letter for it. */
+/* Names of the sort keys for options and people, and their letters, in the order of sort_key. */
 extern const char *const sort_names[SORT_COUNT];
 extern const char sort_letters[SORT_COUNT];
 
 typedef struct table_options {
 	sort_key sort;
 	bool tree;
-	size_t first;  /* rows that are passed over */
-	size_t height; /* rows that are shown; 0: all */
+	size_t first;  /* rows to skip */
+	size_t height; /* rows to show; 0: all */
 } table_options;
 
 /* As in tn_kind_name; "?" for a number that this version does not know. */
 const char *kind_name(uint32_t kind);
 const char *mode_name(uint64_t mode);
-/* What stands for an allocator without a name. */
+/* The name, or its substitute for an allocator without one. */
 const char *row_name(const tn_live_row *row);
 
-/* Some lines about the process, then the table or tree. */
+/* A few lines about the process, then the table or tree. */
 void table_header(text *t, const view *v);
 void table_rows(text *t, const view *v, const table_options *options);
 

@@ -33,7 +33,7 @@ void text_raw(text *t, const char *bytes, size_t size) {
 	t->size += size;
 }
 
-/* One character, if the line has room for it. */
+/* Adds one character, if the line has room for it. */
 static void add_character(text *t, const char *bytes, size_t size, unsigned columns) {
 	if (t->width == 0 || t->column + columns <= t->width)
 		text_raw(t, bytes, size);
@@ -106,7 +106,7 @@ bool text_is_unicode(void) {
 }
 
 size_t text_character(const char *s) {
-	/* The first byte's range, how many follow, and the range of the first of these (RFC 3629). */
+	/* Range of the first byte, number of bytes behind it, range of the first of these (RFC 3629). */
 	static const unsigned char forms[][5] = {{0x20, 0x7e, 0, 0, 0}, {0xc2, 0xc2, 1, 0xa0, 0xbf},
 		{0xc3, 0xdf, 1, 0x80, 0xbf}, {0xe0, 0xe0, 2, 0xa0, 0xbf}, {0xe1, 0xec, 2, 0x80, 0xbf},
 		{0xed, 0xed, 2, 0x80, 0x9f}, {0xee, 0xef, 2, 0x80, 0xbf}, {0xf0, 0xf0, 3, 0x90, 0xbf},
@@ -124,7 +124,7 @@ size_t text_character(const char *s) {
 	return 0;
 }
 
-/* With one decimal place below 100, none above, and no unit below `plain`. */
+/* One decimal place below 100, none above; no unit below `plain`. */
 static void short_number(char out[SHORT], uint64_t n, uint64_t plain, double step, const char *units) {
 	double value = (double)n;
 	if (n < plain) {

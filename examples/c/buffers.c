@@ -1,4 +1,4 @@
-/* Text buffers that are costly to grow: a pool hands them out empty, but as large as they became. */
+/* Text buffers that are costly to grow: a pool hands them out empty, with their old size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void free_buffer(void *object, void *ctx) {
 	free(((buffer *)object)->text);
 }
 
-/* So that max_idle_bytes knows what an idle buffer really costs. */
+/* Counts the text of an idle buffer towards max_idle_bytes. */
 static size_t bytes_of_buffer(const void *object, void *ctx) {
 	(void)ctx;
 	return ((const buffer *)object)->size;

@@ -1,4 +1,4 @@
-/* Events that one thread makes and another one handles: allocated here, freed there, on any threads. */
+/* Events that one thread allocates and another thread frees. */
 #include <pthread.h>
 #include <stdio.h>
 #include <tenure/tenure.h>
@@ -10,7 +10,7 @@ typedef struct event {
 	int value;
 } event;
 
-/* The way from the producers to the consumer. */
+/* The queue from the producers to the consumer. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static event *waiting;
@@ -37,7 +37,7 @@ static void *produce(void *unused) {
 	return unused;
 }
 
-/* All events that wait, or NULL when no more will come. */
+/* Takes all waiting events; NULL when no more will come. */
 static event *next_events(void) {
 	pthread_mutex_lock(&lock);
 	while (waiting == NULL && producers_left > 0)
@@ -57,7 +57,7 @@ int main(void) {
 	for (int i = 0; i < PRODUCERS; i++)
 		if (pthread_create(&producers[i], NULL, produce, NULL) != 0)
 			return 1;
-	/* A loop looks its handle up once. */
+	/* Look the handle up once, before the loop. */
 	tn_local *mine = tn_shared_slab_local(events);
 	if (mine == NULL)
 		return 1;

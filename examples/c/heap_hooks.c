@@ -1,11 +1,11 @@
-/* Allocator hooks that pass no context, served by a heap: the heap of the document that this thread
- * works on is a thread-local variable. The library frees and resizes as it likes, and what it forgets
- * goes with the document. */
+/* Allocator hooks without a context, served by a heap: a thread-local variable holds the heap of the
+ * thread's current document. The library frees and resizes as it likes; blocks that it forgets go with
+ * the document. */
 #include <stdio.h>
 #include <string.h>
 #include <tenure/tenure.h>
 
-/* A library as one finds them: hooks in global variables, and a list of words. */
+/* A typical library: hooks in global variables, and a list of words. */
 static void *(*library_realloc)(void *p, size_t size);
 static void (*library_free)(void *p);
 
@@ -45,8 +45,8 @@ static void words_drop_last(words *w) {
 	library_free(w->items[--w->count]);
 }
 
-/* What the hooks need to know. Whoever calls the library says which heap is meant, and puts back what
- * was there: calls nest. */
+/* The heap for the hooks. The caller of the library sets it and restores the earlier value, because
+ * calls nest. */
 static _Thread_local tn_heap *current_heap;
 
 static void *heap_realloc(void *p, size_t size) {
@@ -84,7 +84,7 @@ int main(void) {
 	enter(before);
 	if (done)
 		printf("the last is now \"%s\"\n", list.items[list.count - 1]);
-	/* The library has a function that frees word by word; nobody needs to call it. */
+	/* The library has a function that frees word by word; it is not needed here. */
 	tn_heap_destroy(document);
 	return !done;
 }

@@ -1,10 +1,10 @@
-/* Allocator hooks that pass no context, such as cJSON_InitHooks: the arena of the document that this
- * thread works on is a thread-local variable, and the hook for free does nothing. */
+/* Allocator hooks without a context, such as cJSON_InitHooks: a thread-local variable holds the arena
+ * of the thread's current document, and the hook for free does nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <tenure/tenure.h>
 
-/* A library as one finds them: two global function pointers. */
+/* A typical library: two global function pointers. */
 static void *(*library_malloc)(size_t size);
 static void (*library_free)(void *p);
 

@@ -1,5 +1,5 @@
-/* A server that can be watched while it runs: `live 60 & tenure-top $!`. The argument is for how many
- * seconds it serves; without one it serves every client once. */
+/* A server to watch while it runs: `live 60 & tenure-top $!`. The argument is the number of seconds to
+ * serve; without one it serves every client once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenure/tenure.h>
@@ -12,8 +12,7 @@ typedef struct session {
 	uint64_t seen;
 } session;
 
-/* The page ends with the request. What the connection remembers of some does not: it
- * is live, and grows. */
+/* The page ends with the request. The connection remembers some requests: its live memory grows. */
 static bool serve(tn_scope *connection, unsigned number) {
 	char url[TN_IDENT_BYTES + 1];
 	snprintf(url, sizeof url, "GET /orders/%u", number);

@@ -1,4 +1,4 @@
-/* An order book's orders: one size, freed one by one, the last one freed handed out next. */
+/* Orders of an order book: one size, freed one by one; the order freed last is handed out next. */
 #include <stdio.h>
 #include <tenure/tenure.h>
 

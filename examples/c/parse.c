@@ -1,4 +1,4 @@
-/* Try one thing, then another: a mark taken before the attempt forgets all that it allocated. */
+/* An attempt that may fail: a rewind to the mark before it forgets everything that it allocated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenure/tenure.h>
@@ -8,7 +8,7 @@ typedef struct number {
 	long value;
 } number;
 
-/* Parses "1,2,3" into a list, or returns NULL at the first character that does not belong. */
+/* Parses "1,2,3" into a list, or returns NULL at the first wrong character. */
 static number *parse(tn_arena *a, const char *text) {
 	tn_checkpoint before = tn_arena_mark(a);
 	number *list = NULL;

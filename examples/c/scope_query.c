@@ -1,5 +1,5 @@
-/* An error that unwinds one scope and leaves the one above usable: backend > transaction > query. The
- * error jumps out from wherever it happens, and no function on the way has anything to clean up. */
+/* An error that ends one scope and leaves the scope above usable: backend > transaction > query. The
+ * error jumps out of any depth, and no function on the way has to clean up. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static int evaluate(backend *b, tn_scope *query, const char **text) {
 	}
 }
 
-/* Its result goes to the transaction: it has to outlive the query. */
+/* Allocates its result in the transaction, because the result outlives the query. */
 static const char *run(backend *b, tn_scope *transaction, const char *text) {
 	tn_scope *query = tn_scope_create(transaction, "query", &(tn_scope_options){.ident = text});
 	if (query == NULL)

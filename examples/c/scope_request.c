@@ -1,5 +1,5 @@
-/* Lifetimes that nest: process > connection > request. A connection is kept alive for several requests;
- * whatever a request allocated, opened and forgot ends with it, in one line. */
+/* Lifetimes that nest: process > connection > request. A connection serves several requests. One line
+ * ends everything that a request allocated, opened and forgot. */
 #include <stdio.h>
 #include <string.h>
 #include <tenure/tenure.h>
@@ -31,7 +31,7 @@ static bool print_scope(const tn_listed *listed, void *ctx) {
 	return true;
 }
 
-/* It may return wherever it likes: its caller ends the scope. */
+/* May return at any point: the caller ends the scope. */
 static int answer(tn_scope *request, const char *url) {
 	if (strchr(url, ' ') != NULL)
 		return 400;
@@ -62,7 +62,7 @@ int main(void) {
 	for (size_t i = 0; i < sizeof urls / sizeof *urls; i++)
 		serve(connection, urls[i]);
 	printf("after all requests: %d open\n", open_files);
-	/* The connection, too, and a request that is still under way. */
+	/* Ending the process ends the connection, too, and a request that is still under way. */
 	tn_scope *unfinished = tn_scope_create(connection, "request", NULL);
 	if (unfinished == NULL || open_file(unfinished) == NULL)
 		return 1;

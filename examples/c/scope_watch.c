@@ -1,5 +1,5 @@
-/* A leak that no leak checker sees: requests of a connection that is kept alive allocate from the
- * connection's scope, which frees everything in the end. A watch names it long before. */
+/* Growth that no leak checker sees: requests allocate from the scope of their long-lived connection,
+ * which frees everything in the end. A watch names the connection long before. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <tenure/tenure.h>
@@ -23,7 +23,7 @@ static bool serve(tn_scope *from) {
 }
 
 int main(void) {
-	/* In a server minutes; here it should not take that long. */
+	/* A server would take minutes. */
 	tn_watch_options options = {.interval_ms = 20, .growing_ms = 200};
 	if (!tn_watch(&options, report))
 		return 1;
@@ -40,7 +40,7 @@ int main(void) {
 		thrd_sleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	tn_watch(NULL, NULL);
-	/* What is asked where the line comes from: ages and bytes. */
+	/* Ages and bytes, to find the cause. */
 	tn_scope_print(process, stderr);
 	tn_scope_destroy(process);
 	return 0;

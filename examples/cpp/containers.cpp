@@ -1,5 +1,5 @@
-/* The standard containers on Tenure's memory resources: name one where they are made, and nothing else
- * changes. */
+/* The standard containers on Tenure's memory resources: only the line that makes a container names the
+ * resource. */
 #include <cstdio>
 #include <list>
 #include <map>
@@ -11,7 +11,7 @@
 
 using numbers_by_word = std::pmr::map<std::pmr::string, int>;
 
-/* Words of a text that was never written, the same ones every time. */
+/* Makes up words, the same ones every time. */
 static std::pmr::string word(int i, std::pmr::memory_resource *memory) {
 	static const char *const stems[] = {"arena", "slab", "pool", "magazine", "checkpoint"};
 	std::pmr::string text(stems[i * i % 5], memory);
@@ -20,7 +20,7 @@ static std::pmr::string word(int i, std::pmr::memory_resource *memory) {
 	return text;
 }
 
-/* Works in whatever memory it is told to, as any code does that takes a std::pmr::memory_resource. */
+/* Works in the memory that the caller passes, like any code that takes a std::pmr::memory_resource. */
 static void count_words(const char *where, std::pmr::memory_resource *memory) {
 	numbers_by_word counts(memory);
 	std::pmr::vector<std::pmr::string> words(memory);
@@ -40,8 +40,8 @@ static void count_words(const char *where, std::pmr::memory_resource *memory) {
 		words.size(), counts.size(), counts.begin()->second, counts.begin()->first.c_str(), left);
 }
 
-/* When all of it goes at once, no destructor has to walk over it: the map lies in the arena itself, and
- * nobody touches it after the reset. Only for containers that own nothing but memory. */
+/* No destructor has to walk over a container that goes at once: the map itself is in the arena and is
+ * not used after the reset. Only for containers that own nothing but memory. */
 static void skip_the_destructor() {
 	tenure::arena_resource memory;
 	for (int request = 1; request <= 3; request++) {
@@ -65,7 +65,7 @@ int main() {
 	/* In place of synchronized_pool_resource: the same, for any thread. */
 	tenure::shared_slab_resource shared;
 	count_words("shared_slab_resource", &shared);
-	/* The type says which resource it is: the same without virtual calls. */
+	/* The type names the resource: the same without virtual calls. */
 	std::vector<int, tenure::allocator<int, tenure::slab_resource>> squares(slabs);
 	for (int i = 0; i < 100; i++)
 		squares.push_back(i * i);

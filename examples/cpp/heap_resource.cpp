@@ -1,5 +1,5 @@
-/* A document of nested containers that is edited for long and then dropped whole: every block can be
- * used again while it lives, and at its end no destructor walks over it. */
+/* A document of nested containers that is edited for long and then dropped whole: blocks are reused
+ * while it lives, and no destructor walks over it at its end. */
 #include <cstdio>
 #include <map>
 #include <string>
@@ -36,11 +36,11 @@ int main() {
 		std::size_t before = memory.stats().committed_bytes;
 		for (int round = 100; round < 200; round++)
 			edit(book, round, &memory);
-		/* Debug lets freed memory rest. */
+		/* Debug keeps freed memory in quarantine. */
 		bool grew = memory.stats().committed_bytes > before && TN_MODE != TN_MODE_DEBUG;
 		std::printf("document %d: %zu chapters, grew in 100 more edits: %s\n", document, book.size(),
 			grew ? "yes" : "no");
-		/* The map is forgotten with all that is in it, and the next document finds warm memory. */
+		/* Forgets the map with everything in it; the next document finds warm memory. */
 		memory.reset();
 		std::printf("after it: %zu blocks\n", memory.stats().live_count);
 	}

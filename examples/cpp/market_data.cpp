@@ -1,6 +1,6 @@
 /* A market-data feed: each datagram becomes 30 to 80 objects, which are gone before the next one is
  * parsed. An arena drops them by one reset; `new` and `delete` do the same work on the same packets for
- * comparison. What was parsed goes to standard output, the times of each packet to standard error. */
+ * comparison. The result goes to standard output, the times of the packets to standard error. */
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -57,7 +57,7 @@ private:
 	uint64_t state_ = 1;
 };
 
-/* Two UDP sockets on the loopback; packets are copied in memory where there are none to be had. */
+/* Two UDP sockets on the loopback; without sockets, packets are copied in memory. */
 class line {
 public:
 	line() {
@@ -114,7 +114,7 @@ struct update {
 	uint32_t quantity, price;
 };
 
-/* The two ways to have an update and to be rid of all of them. */
+/* The two ways to allocate an update and to drop all of them. */
 struct from_arena {
 	update *make() {
 		return packet_memory.make<update>();
@@ -181,7 +181,7 @@ public:
 private:
 	using duration = std::chrono::steady_clock::duration;
 
-	/* The time that this part of the packets did not exceed. */
+	/* The time that this fraction of the packets did not exceed. */
 	long long at(double part) const {
 		auto last = static_cast<double>(times_.size() - 1);
 		duration time = times_[static_cast<size_t>(part * last)];
@@ -206,7 +206,7 @@ int main() {
 			std::puts("a packet got lost");
 			return 1;
 		}
-		/* In turns, as the second one finds the packet in the cache. */
+		/* They take turns at being first: the second one finds the packet in the cache. */
 		if (i % 2 == 0)
 			with_arena.handle(received);
 		with_heap.handle(received);

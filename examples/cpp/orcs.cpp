@@ -1,6 +1,6 @@
 /* The tribe of the orcs: a million small objects of one class, each made by `new`, with memory from
- * four places. The fourth is Tenure's: one base class, and nothing else changes. The times go to
- * standard error. */
+ * four places. The fourth is Tenure: one base class, and nothing else changes. Times go to standard
+ * error. */
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 constexpr size_t tribe = 1'000'000;
 
-/* What an orc is, wherever its memory comes from. */
+/* The data of an orc, the same for all four. */
 class orc {
 public:
 	explicit orc(size_t number)
@@ -36,7 +36,7 @@ public:
 	}
 };
 
-/* What one writes oneself: room for the whole tribe, a cursor, and a mutex, for there are threads. */
+/* An arena written by hand: room for the whole tribe, a cursor, and a mutex for threads. */
 class orc_arena {
 public:
 	void *allocate() {
@@ -58,7 +58,7 @@ private:
 	size_t used = 0;
 };
 
-/* 2. That arena as a static in a function: whether it is made is asked at each `new`. */
+/* 2. That arena as a static in a function: each `new` tests whether it is made. */
 class local_static_orc : public orc {
 public:
 	using orc::orc;
@@ -79,7 +79,7 @@ private:
 	}
 };
 
-/* 3. That arena as a global: nothing is asked, and no orc may be made before main. */
+/* 3. That arena as a global: no test, and no orc may be made before main. */
 class global_orc : public orc {
 public:
 	using orc::orc;
@@ -97,7 +97,7 @@ private:
 	static inline orc_arena arena;
 };
 
-/* 4. Tenure: threads, orcs made before main, arrays, and what is used up are all thought of. */
+/* 4. Tenure: handles threads, orcs made before main, arrays, and exhaustion. */
 class tenure_orc : public orc, public tenure::arena_allocated<tenure_orc, tribe> {
 public:
 	using orc::orc;
@@ -116,8 +116,7 @@ static double ns_each(std::chrono::steady_clock::time_point since) {
 template <class Orc> void raise_and_end_a_tribe(const char *memory) {
 	std::vector<Orc *> orcs(tribe);
 	double news = 1e9, deletes = 1e9, menace = 0;
-	/* The first time is for the operating system, whose pages these are; the best one of the others
-	 * counts. */
+	/* The first round pays for the operating system's pages; the best of the others counts. */
 	for (int round = 0; round < 4; round++) {
 		auto start = std::chrono::steady_clock::now();
 		for (size_t i = 0; i < tribe; i++)

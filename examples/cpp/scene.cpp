@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tenure/tenure.hpp>
 
-/* What has to be given back somewhere else: the arena runs its destructor. */
+/* A resource outside the arena: the arena runs its destructor. */
 struct texture {
 	explicit texture(std::string_view file) : name(file) {
 		loaded++;
@@ -52,7 +52,7 @@ template <class Visit> void visit(entity *e, Visit f) {
 	}
 }
 
-/* Everybody alive loses some health; the list of them is needed for this frame only. */
+/* All living entities lose some health; their list is needed for this frame only. */
 static void play(tenure::arena &level, entity *world, int frame) {
 	tenure::arena::savepoint scratch(level);
 	size_t count = 0, alive = 0;

@@ -1,5 +1,5 @@
-/* A transaction that an exception may unwind: what it made is destroyed, what it deferred is called,
- * the newest first, and the scope above goes on. */
+/* A transaction that an exception may unwind: its objects are destroyed and its deferred calls run,
+ * newest first, and the scope above goes on. */
 #include <cstdio>
 #include <map>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 using accounts = std::map<std::string, int>;
 
-/* Held by whoever changes the accounts; its destructor runs with the scope that it was made in. */
+/* Held while accounts change; its destructor runs at the end of the scope that it was made in. */
 struct lock {
 	lock() {
 		std::puts("  locked");
