@@ -18,6 +18,7 @@
 #define TN_RELAXED __ATOMIC_RELAXED
 #define TN_ACQUIRE __ATOMIC_ACQUIRE
 #define TN_RELEASE __ATOMIC_RELEASE
+#define TN_ACQ_REL __ATOMIC_ACQ_REL
 
 #define tn_get(at, order) __atomic_load_n(at, order)
 #define tn_set(at, value, order) __atomic_store_n(at, value, order)

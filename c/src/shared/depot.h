@@ -2,14 +2,13 @@
  *
  *   | next | count | weight | NULL ... slots of `count` | a magazine at rest: its slots at the end
  *
- * A magazine belongs to one thread at a time, or to the depot: whoever takes the lock hands over whole
- * magazines and never follows a pointer that another thread may take away. That is why there is no tag
- * and no ABA here: the links are those of magazines, read and written under the lock.
+ * A magazine belongs to one thread at a time, or to the depot. A thread that takes the lock hands over
+ * whole magazines and never follows a pointer that another thread may take away. So there is no tag and
+ * no ABA here: only magazines are linked, and the links are read and written under the lock.
  *
- * What nobody needs: the lowest number of full magazines in a window is what was not needed in it;
- * what was not needed in two windows in a row is surplus (as the victim generation of Go's sync.Pool,
- * with the low watermark of the h2o web server to tell what is used). How long a window is, the depot's
- * owner says.
+ * Surplus: the fewest full magazines in a window are those that the window did not need. Those that two
+ * windows in a row did not need are surplus (as the victim generation of Go's sync.Pool, with the low
+ * watermark of the h2o web server). The depot's owner says how long a window is.
  *
  * cites    Bonwick and Adams 2001, "Magazines and Vmem" */
 #ifndef TENURE_DEPOT_H
@@ -19,6 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "../base/bits.h"
 #include "../base/lock.h"
 
 #ifndef TN_DEPOT_WORDS
@@ -32,105 +32,103 @@ typedef struct magazine {
 	void *words[TN_DEPOT_WORDS];
 } magazine;
 
-/* A stack of magazines and how low it has been. */
+/* A stack of magazines, and the fewest that it has held. */
 typedef struct magazine_list {
 	TN_GUARDED(magazine *) newest;
 	TN_GUARDED(size_t) count;
 	TN_GUARDED(size_t) low;        /* fewest in this window */
-	TN_GUARDED(size_t) low_before; /* in the window before */
-	TN_GUARDED(size_t) surplus;    /* to leave: neither window needed them */
+	TN_GUARDED(size_t) low_before; /* fewest in the window before */
+	TN_GUARDED(size_t) surplus;    /* must leave: neither window needed them */
 } magazine_list;
 
 typedef struct depot {
 	tn_lock lock;
 	magazine_list full;
 	magazine_list empty;
-	TN_GUARDED(magazine *) partial; /* where what threads flush is gathered, or NULL */
+	TN_GUARDED(magazine *) partial; /* gathers the slots that threads flush; or NULL */
 	TN_GUARDED(size_t) slots;       /* in full magazines and the partial one */
 	TN_GUARDED(size_t) weight;
 	TN_GUARDED(size_t) moved; /* slots that came or went in this window */
-	size_t magazine_slots;    /* the partial one is full then */
-	size_t most_slots;        /* what the depot takes */
+	size_t magazine_slots;    /* with so many the partial magazine is full */
+	size_t most_slots;        /* bounds of what the depot holds */
 	size_t most_weight;
 } depot;
 
 /* The first of a magazine's slots at rest. */
-static inline void **first_slot(magazine *m) {
-	return &m->words[TN_DEPOT_WORDS - TN_AT(m->count)];
+static inline void **depot_first_slot(magazine *m) {
+	return &m->words[TN_DEPOT_WORDS - m->count];
 }
 
-static inline void add_to_list(magazine_list *list, magazine *m) {
-	TN_AT(m->next) = TN_AT(list->newest);
-	TN_AT(list->newest) = m;
-	TN_AT(list->count) = TN_AT(list->count) + 1;
+static inline void depot_push(magazine_list *list, magazine *m) {
+	m->next = list->newest;
+	list->newest = m;
+	list->count++;
 }
 
-static inline magazine *take_from_list(magazine_list *list) {
-	magazine *m = TN_AT(list->newest);
+static inline magazine *depot_pop(magazine_list *list) {
+	magazine *m = list->newest;
 	if (m == NULL)
 		return NULL;
-	TN_AT(list->newest) = TN_AT(m->next);
-	TN_AT(list->count) = TN_AT(list->count) - 1;
-	if (TN_AT(list->count) < TN_AT(list->low))
-		TN_AT(list->low) = TN_AT(list->count);
+	list->newest = m->next;
+	list->count--;
+	list->low = tn_min(list->low, list->count);
 	return m;
 }
 
-/* Takes a magazine that leaves for good: what was not needed before is one less too. */
-static inline magazine *drop_from_list(magazine_list *list) {
-	size_t low = TN_AT(list->low), before = TN_AT(list->low_before);
-	magazine *m = take_from_list(list);
+/* Takes a magazine that leaves for good. The lowest counts fall with it. */
+static inline magazine *depot_drop(magazine_list *list) {
+	size_t low = list->low, before = list->low_before;
+	magazine *m = depot_pop(list);
 	if (m == NULL)
 		return NULL;
-	TN_AT(list->low) = low == 0 ? 0 : low - 1;
-	TN_AT(list->low_before) = before == 0 ? 0 : before - 1;
+	list->low = low - (low > 0);
+	list->low_before = before - (before > 0);
 	return m;
 }
 
-static inline void end_list_window(magazine_list *list) {
-	size_t low = TN_AT(list->low), before = TN_AT(list->low_before);
-	TN_AT(list->surplus) = low < before ? low : before;
-	TN_AT(list->low_before) = low;
-	TN_AT(list->low) = TN_AT(list->count);
+static inline void depot_end_window(magazine_list *list) {
+	list->surplus = tn_min(list->low, list->low_before);
+	list->low_before = list->low;
+	list->low = list->count;
 }
 
-static inline void count_in(depot *d, const magazine *m) {
-	TN_AT(d->slots) = TN_AT(d->slots) + TN_AT(m->count);
-	TN_AT(d->weight) = TN_AT(d->weight) + TN_AT(m->weight);
-	TN_AT(d->moved) = TN_AT(d->moved) + TN_AT(m->count);
+static inline void depot_count_in(depot *d, const magazine *m) {
+	d->slots += m->count;
+	d->weight += m->weight;
+	d->moved += m->count;
 }
 
-static inline void count_out(depot *d, const magazine *m) {
-	TN_AT(d->slots) = TN_AT(d->slots) - TN_AT(m->count);
-	TN_AT(d->weight) = TN_AT(d->weight) - TN_AT(m->weight);
-	TN_AT(d->moved) = TN_AT(d->moved) + TN_AT(m->count);
+static inline void depot_count_out(depot *d, const magazine *m) {
+	d->slots -= m->count;
+	d->weight -= m->weight;
+	d->moved += m->count;
 }
 
-/* By a fork, the depot of the child may come to hold more than it should. */
-static inline bool is_beyond_bounds(const depot *d) {
-	return TN_AT(d->slots) > d->most_slots || TN_AT(d->weight) > d->most_weight;
+/* A fork may leave the child's depot with more than its bounds allow. */
+static inline bool depot_is_over(const depot *d) {
+	return d->slots > d->most_slots || d->weight > d->most_weight;
 }
 
-static inline bool has_room(const depot *d, const magazine *m) {
-	return !is_beyond_bounds(d) && TN_AT(m->count) <= d->most_slots - TN_AT(d->slots) &&
-	       TN_AT(m->weight) <= d->most_weight - TN_AT(d->weight);
+static inline bool depot_has_room(const depot *d, const magazine *m) {
+	return !depot_is_over(d) && m->count <= d->most_slots - d->slots &&
+	       m->weight <= d->most_weight - d->weight;
 }
 
 /* ---- one exchange each, under the lock ---- */
 
-/* Takes a magazine with slots in it, NULL when there is none; `spare` (NULL: none), an empty one, stays
- * in its place if there is. */
+/* Takes a magazine with slots in it, NULL when there is none. In exchange the depot gets `spare`, an
+ * empty magazine or NULL; without one to take, `spare` stays the caller's. */
 static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
 	tn_lock_take(&d->lock);
-	magazine *m = take_from_list(&d->full);
+	magazine *m = depot_pop(&d->full);
 	if (m == NULL) {
-		m = TN_AT(d->partial);
-		TN_AT(d->partial) = NULL;
+		m = d->partial;
+		d->partial = NULL;
 	}
 	if (m != NULL) {
-		count_out(d, m);
+		depot_count_out(d, m);
 		if (spare != NULL)
-			add_to_list(&d->empty, spare);
+			depot_push(&d->empty, spare);
 	}
 	tn_lock_give(&d->lock);
 	return m;
@@ -140,11 +138,11 @@ static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
  * room: if not, `m` stays the caller's. */
 static inline bool tn_depot_give_full(depot *d, magazine *m, magazine **empty) {
 	tn_lock_take(&d->lock);
-	bool room = has_room(d, m);
-	*empty = room ? take_from_list(&d->empty) : NULL;
+	bool room = depot_has_room(d, m);
+	*empty = room ? depot_pop(&d->empty) : NULL;
 	if (room) {
-		count_in(d, m);
-		add_to_list(&d->full, m);
+		depot_count_in(d, m);
+		depot_push(&d->full, m);
 	}
 	tn_lock_give(&d->lock);
 	return room;
@@ -152,42 +150,40 @@ static inline bool tn_depot_give_full(depot *d, magazine *m, magazine **empty) {
 
 static inline magazine *tn_depot_take_empty(depot *d) {
 	tn_lock_take(&d->lock);
-	magazine *m = take_from_list(&d->empty);
+	magazine *m = depot_pop(&d->empty);
 	tn_lock_give(&d->lock);
 	return m;
 }
 
-/* Moves slots from `m` to the partial magazine, as many as fit. */
-static inline void top_up_partial(depot *d, magazine *m) {
-	magazine *to = TN_AT(d->partial);
-	size_t room = d->magazine_slots - TN_AT(to->count);
-	size_t moved = TN_AT(m->count) < room ? TN_AT(m->count) : room;
-	size_t weight = TN_AT(m->count) == 0 ? 0 : TN_AT(m->weight) / TN_AT(m->count) * moved;
-	void **from = first_slot(m);
-	TN_AT(to->count) = TN_AT(to->count) + moved;
-	TN_AT(m->count) = TN_AT(m->count) - moved;
-	TN_AT(to->weight) = TN_AT(to->weight) + weight;
-	TN_AT(m->weight) = TN_AT(m->weight) - weight;
-	memcpy(first_slot(to), from, moved * sizeof(void *));
+/* Moves slots from `m` to the partial magazine `to`, as many as fit. */
+static inline void depot_move_slots(depot *d, magazine *to, magazine *m) {
+	size_t moved = tn_min(m->count, d->magazine_slots - to->count);
+	size_t weight = m->count == 0 ? 0 : m->weight / m->count * moved;
+	void **from = depot_first_slot(m);
+	to->count += moved;
+	m->count -= moved;
+	to->weight += weight;
+	m->weight -= weight;
+	memcpy(depot_first_slot(to), from, moved * sizeof(void *));
 }
 
-/* Gives a magazine with any number of slots. Returns whether the depot had room, or took it in spite of
- * its bounds; if not, it stays the caller's. */
+/* Gives a magazine with any number of slots. Returns whether the depot took it: if not, `m` stays the
+ * caller's. `in_spite` of its bounds the depot takes it always. */
 static inline bool tn_depot_give_some(depot *d, magazine *m, bool in_spite) {
 	tn_lock_take(&d->lock);
-	bool taken = in_spite || has_room(d, m);
+	bool taken = in_spite || depot_has_room(d, m);
 	if (taken) {
-		count_in(d, m);
-		if (TN_AT(d->partial) != NULL)
-			top_up_partial(d, m);
-		if (TN_AT(d->partial) != NULL && TN_AT(TN_AT(d->partial)->count) >= d->magazine_slots) {
-			add_to_list(&d->full, TN_AT(d->partial));
-			TN_AT(d->partial) = NULL;
+		depot_count_in(d, m);
+		if (d->partial != NULL)
+			depot_move_slots(d, d->partial, m);
+		if (d->partial != NULL && d->partial->count >= d->magazine_slots) {
+			depot_push(&d->full, d->partial);
+			d->partial = NULL;
 		}
-		if (TN_AT(m->count) == 0)
-			add_to_list(&d->empty, m);
+		if (m->count == 0)
+			depot_push(&d->empty, m);
 		else
-			TN_AT(d->partial) = m;
+			d->partial = m;
 	}
 	tn_lock_give(&d->lock);
 	return taken;
@@ -195,21 +191,20 @@ static inline bool tn_depot_give_some(depot *d, magazine *m, bool in_spite) {
 
 /* Ends the window once `window` slots have come or gone in it. Returns a magazine that must leave, full
  * or empty, or NULL when none must. */
-static inline magazine *tn_depot_settle(depot *d, size_t window) {
+static inline magazine *tn_depot_take_surplus(depot *d, size_t window) {
 	tn_lock_take(&d->lock);
-	if (TN_AT(d->moved) >= window) {
-		TN_AT(d->moved) = 0;
-		end_list_window(&d->full);
-		end_list_window(&d->empty);
+	if (d->moved >= window) {
+		d->moved = 0;
+		depot_end_window(&d->full);
+		depot_end_window(&d->empty);
 	}
-	magazine_list *list = TN_AT(d->full.surplus) > 0 || is_beyond_bounds(d) ? &d->full : &d->empty;
-	magazine *m = NULL;
-	if (TN_AT(list->surplus) > 0 || list == &d->full)
-		m = drop_from_list(list);
-	if (TN_AT(list->surplus) > 0)
-		TN_AT(list->surplus) = TN_AT(list->surplus) - 1;
-	if (m != NULL && list == &d->full)
-		count_out(d, m);
+	bool full = d->full.surplus > 0 || depot_is_over(d);
+	magazine_list *list = full ? &d->full : &d->empty;
+	magazine *m = full || list->surplus > 0 ? depot_drop(list) : NULL;
+	if (list->surplus > 0)
+		list->surplus--;
+	if (m != NULL && full)
+		depot_count_out(d, m);
 	tn_lock_give(&d->lock);
 	return m;
 }
@@ -217,7 +212,7 @@ static inline magazine *tn_depot_settle(depot *d, size_t window) {
 /* Magazines that the depot holds. */
 static inline size_t tn_depot_count(depot *d) {
 	tn_lock_take(&d->lock);
-	size_t count = TN_AT(d->full.count) + TN_AT(d->empty.count) + (TN_AT(d->partial) != NULL);
+	size_t count = d->full.count + d->empty.count + (d->partial != NULL);
 	tn_lock_give(&d->lock);
 	return count;
 }

@@ -44,7 +44,7 @@ static pool *pool_of(const cache *c) {
 	return (pool *)(void *)((char *)(uintptr_t)c - offsetof(pool, cache));
 }
 
-static pool *live_pool(const tn_pool *hot, const char *operation) {
+static pool *pool_enter(const tn_pool *hot, const char *operation) {
 	pool *p = (pool *)(uintptr_t)hot;
 	if (TN_MODE != TN_MODE_RELEASE && p->state != TN_ALIVE)
 		tn_panic("pool", NULL, "%s: %p is not a live pool", operation, (const void *)hot);
@@ -53,7 +53,7 @@ static pool *live_pool(const tn_pool *hot, const char *operation) {
 
 /* ---- what the magazines ask for ---- */
 
-static size_t build_object(cache *c, void **slots, size_t count) {
+static size_t pool_take_object(cache *c, void **slots, size_t count) {
 	pool *p = pool_of(c);
 	(void)count;
 	void *object = tn_shared_slab_take(p->memory, NULL);
@@ -65,22 +65,22 @@ static size_t build_object(cache *c, void **slots, size_t count) {
 		tn_shared_slab_put_back(p->memory, object, NULL);
 		return errno = ENOMEM, CACHE_REFUSED;
 	}
-	tn_shared_slab_turn(p->memory, object, SLOT_LIVE, SLOT_IDLE, "get", NULL);
+	tn_shared_slab_set_state(p->memory, object, SLOT_LIVE, SLOT_IDLE, "get", NULL);
 	slots[0] = object;
 	return 1;
 }
 
-static void drop_objects(cache *c, void **slots, size_t count) {
+static void pool_give_objects(cache *c, void **slots, size_t count) {
 	pool *p = pool_of(c);
 	for (size_t i = 0; i < count; i++) {
-		tn_shared_slab_turn(p->memory, slots[i], SLOT_IDLE, SLOT_LIVE, "drop", NULL);
+		tn_shared_slab_set_state(p->memory, slots[i], SLOT_IDLE, SLOT_LIVE, "drop", NULL);
 		if (p->fini != NULL)
 			p->fini(slots[i], p->hot.ctx);
 		tn_shared_slab_put_back(p->memory, slots[i], NULL);
 	}
 }
 
-static size_t weigh_objects(const cache *c, void *const *slots, size_t count) {
+static size_t pool_weight_of(const cache *c, void *const *slots, size_t count) {
 	const pool *p = pool_of(c);
 	size_t weight = count * p->size;
 	for (size_t i = 0; i < count; i++) {
@@ -96,19 +96,19 @@ static size_t weigh_objects(const cache *c, void *const *slots, size_t count) {
 	return weight;
 }
 
-static magazine *add_pool_magazine(cache *c) {
+static magazine *pool_take_magazine(cache *c) {
 	magazine *m = tn_pages_acquire(TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
 	tn_add(&pool_of(c)->magazine_count, m != NULL, TN_RELAXED);
 	return m;
 }
 
-static void drop_pool_magazine(cache *c, magazine *m) {
+static void pool_give_magazine(cache *c, magazine *m) {
 	tn_pages_release(m, TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
 	tn_add(&pool_of(c)->magazine_count, (size_t)-1, TN_RELAXED);
 }
 
 /* One thread ends a window; after a long silence two of them are over. */
-static size_t window_of_pool(cache *c) {
+static size_t pool_window_of(cache *c) {
 	pool *p = pool_of(c);
 	/* In this order: `began` may be later than a clock that was read before it. */
 	uint64_t began = tn_get(&p->window_began, TN_ACQUIRE);
@@ -119,40 +119,30 @@ static size_t window_of_pool(cache *c) {
 	return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;
 }
 
-static bool has_no_lock(cache *c) {
-	return (void)c, true;
-}
-
-static void need_no_unlock(cache *c) {
-	(void)c;
-}
-
 static const cache_owner pool_owner = {
-	.find = build_object,
-	.take_back = drop_objects,
-	.weigh = weigh_objects,
-	.add_magazine = add_pool_magazine,
-	.drop_magazine = drop_pool_magazine,
-	.window = window_of_pool,
-	.try_lock = has_no_lock,
-	.unlock = need_no_unlock,
+	.take_slots = pool_take_object,
+	.give_slots = pool_give_objects,
+	.weight_of = pool_weight_of,
+	.take_magazine = pool_take_magazine,
+	.give_magazine = pool_give_magazine,
+	.window_of = pool_window_of,
 };
 
 /* ---- get and put ---- */
 
 void *tn_pool_get_slow(tn_pool *hot) {
-	pool *p = live_pool(hot, "get");
+	pool *p = pool_enter(hot, "get");
 	void *object = tn_cache_take(&p->cache, &tn_near_pool);
 	if (object != NULL)
-		tn_shared_slab_turn(p->memory, object, SLOT_IDLE, SLOT_LIVE, "get", TN_CALLER);
+		tn_shared_slab_set_state(p->memory, object, SLOT_IDLE, SLOT_LIVE, "get", TN_CALLER);
 	return object;
 }
 
 void tn_pool_put_slow(tn_pool *hot, void *object) {
-	pool *p = live_pool(hot, "put");
+	pool *p = pool_enter(hot, "put");
 	if (object == NULL)
 		return;
-	tn_shared_slab_turn(p->memory, object, SLOT_LIVE, SLOT_IDLE, "put", TN_CALLER);
+	tn_shared_slab_set_state(p->memory, object, SLOT_LIVE, SLOT_IDLE, "put", TN_CALLER);
 	if (p->hot.reset != NULL) {
 		tn_permit(object, p->size);
 		p->hot.reset(object, p->hot.ctx);
@@ -162,29 +152,29 @@ void tn_pool_put_slow(tn_pool *hot, void *object) {
 }
 
 void tn_pool_put_full(tn_pool *hot, void *object) {
-	tn_cache_give(&live_pool(hot, "put")->cache, &tn_near_pool, object);
+	tn_cache_give(&pool_enter(hot, "put")->cache, &tn_near_pool, object);
 }
 
 /* ---- flush, trim and looking ---- */
 
 void tn_pool_flush(tn_pool *hot) {
-	tn_cache_flush(&live_pool(hot, "flush")->cache);
+	tn_cache_flush(&pool_enter(hot, "flush")->cache);
 }
 
 /* What the pool has beside the memory of its objects. */
-static void add_own(const pool *p, tn_stats *stats) {
+static void pool_read_own(const pool *p, tn_stats *stats) {
 	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
 	stats->committed_bytes += own;
 	stats->reserved_bytes += own;
 }
 
-static void read_memory(const pool *p, tn_stats *stats) {
+static void pool_read(const pool *p, tn_stats *stats) {
 	tn_shared_slab_stats(p->memory, stats);
-	add_own(p, stats);
+	pool_read_own(p, stats);
 }
 
 /* Every live slot of the memory is an object, and of these some are idle. */
-static void set_idle(const pool *p, tn_stats *stats, idle_slots idle) {
+static void pool_read_idle(const pool *p, tn_stats *stats, idle_slots idle) {
 	size_t beside = idle.weight > idle.in_depot * p->size ? idle.weight - idle.in_depot * p->size : 0;
 	stats->slot_count = stats->live_count;
 	stats->live_count = stats->slot_count > idle.count ? stats->slot_count - idle.count : 0;
@@ -194,13 +184,13 @@ static void set_idle(const pool *p, tn_stats *stats, idle_slots idle) {
 }
 
 size_t tn_pool_trim(tn_pool *hot) {
-	pool *p = live_pool(hot, "trim");
+	pool *p = pool_enter(hot, "trim");
 	tn_stats before, after;
-	read_memory(p, &before);
+	pool_read(p, &before);
 	tn_cache_drain(&p->cache);
 	tn_shared_slab_trim(p->memory);
 	tn_set(&p->window_began, tn_os_milliseconds(), TN_RELAXED);
-	read_memory(p, &after);
+	pool_read(p, &after);
 	/* Others may have taken more meanwhile. */
 	return before.committed_bytes > after.committed_bytes
 	           ? before.committed_bytes - after.committed_bytes
@@ -208,22 +198,22 @@ size_t tn_pool_trim(tn_pool *hot) {
 }
 
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
-	const pool *p = live_pool(hot, "stats");
-	read_memory(p, stats);
-	set_idle(p, stats, tn_cache_idle((cache *)(uintptr_t)&p->cache));
+	const pool *p = pool_enter(hot, "stats");
+	pool_read(p, stats);
+	pool_read_idle(p, stats, tn_cache_idle((cache *)(uintptr_t)&p->cache));
 	memcpy(stats->name, p->name, sizeof stats->name);
 }
 
 /* ---- create and destroy ---- */
 
-static size_t bound_of(size_t asked, size_t otherwise) {
+static size_t pool_bound_of(size_t asked, size_t otherwise) {
 	return asked == 0 ? otherwise : asked == TN_NONE ? 0 : asked;
 }
 
-static void choose_bounds(pool *p, const tn_pool_options *o) {
+static void pool_set_bounds(pool *p, const tn_pool_options *o) {
 	depot *d = &p->cache.depot;
-	d->most_slots = bound_of(o->max_idle_objects, SIZE_MAX);
-	d->most_weight = bound_of(o->max_idle_bytes, POOL_IDLE_BYTES);
+	d->most_slots = pool_bound_of(o->max_idle_objects, SIZE_MAX);
+	d->most_weight = pool_bound_of(o->max_idle_bytes, POOL_IDLE_BYTES);
 	size_t by_bytes = d->most_weight / p->size;
 	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
 	size_t most = bound / TN_SHARES_OF_BOUND;
@@ -234,17 +224,17 @@ static void choose_bounds(pool *p, const tn_pool_options *o) {
 	p->cache.least_capacity = (uint32_t)(most < least ? most : least);
 }
 
-static void look_at_pool(const void *object, tn_position from, tn_listed *listed) {
+static void pool_look(const void *object, tn_position from, tn_listed *listed) {
 	const pool *p = object;
 	tn_shared_slab_look(p->memory, from, listed);
-	add_own(p, &listed->stats);
-	set_idle(p, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&p->cache));
+	pool_read_own(p, &listed->stats);
+	pool_read_idle(p, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&p->cache));
 }
 
 static const tn_node_kind pool_kind = {
 	.kind = TN_KIND_POOL,
 	.figures = TN_FIGURES_ALL,
-	.look = look_at_pool,
+	.look = pool_look,
 };
 
 tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *options) {
@@ -264,7 +254,7 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	if (draft.memory == NULL)
 		return NULL;
 	draft.size = tn_shared_slab_slot_size(draft.memory);
-	choose_bounds(&draft, o);
+	pool_set_bounds(&draft, o);
 	pool *p = tn_pages_acquire(draft.own_bytes, TN_OS_PAGE);
 	if (p == NULL) {
 		tn_shared_slab_destroy(draft.memory);
@@ -273,7 +263,7 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	*p = draft;
 	tn_copy_name(p->name, o->name, "pool");
 	p->cache.name = p->name;
-	tn_cache_init(&p->cache);
+	tn_cache_make(&p->cache);
 	p->hot.key = p->cache.key;
 	if (tn_shared_slab_list(p->memory, &pool_kind, p, o->name))
 		return &p->hot;
@@ -281,16 +271,16 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	return errno = ENOMEM, NULL;
 }
 
-static void take_object_apart(void *object, void *ctx) {
+static void pool_end_object(void *object, void *ctx) {
 	const pool *p = ctx;
 	tn_permit(object, p->size);
 	if (p->fini != NULL)
 		p->fini(object, p->hot.ctx);
 }
 
-static void take_idle_apart(void *const *slots, size_t count, void *ctx) {
+static void pool_end_objects(void *const *slots, size_t count, void *ctx) {
 	for (size_t i = 0; i < count; i++)
-		take_object_apart(slots[i], ctx);
+		pool_end_object(slots[i], ctx);
 }
 
 /* In the child of a fork, what threads that are no more had may be half built or half taken apart: only
@@ -298,16 +288,16 @@ static void take_idle_apart(void *const *slots, size_t count, void *ctx) {
 void tn_pool_destroy(tn_pool *hot) {
 	if (hot == NULL)
 		return;
-	pool *p = live_pool(hot, "destroy");
+	pool *p = pool_enter(hot, "destroy");
 	tn_shared_slab_unlist(p->memory);
 	if (p->cache.orphaned)
 		tn_cache_flush(&p->cache);
-	tn_cache_close(&p->cache);
+	tn_cache_unlink(&p->cache);
 	if (p->cache.orphaned)
-		tn_cache_each(&p->cache, take_idle_apart, p);
+		tn_cache_each(&p->cache, pool_end_objects, p);
 	else
-		tn_shared_slab_each(p->memory, take_object_apart, p);
-	tn_cache_deinit(&p->cache);
+		tn_shared_slab_each(p->memory, pool_end_object, p);
+	tn_cache_end(&p->cache);
 	tn_shared_slab_destroy(p->memory);
 	p->state = TN_DEAD;
 	p->hot.key = DEAD_KEY;

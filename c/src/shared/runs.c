@@ -92,13 +92,13 @@ static size_t runs_chunk_bytes(const tn_runs *r) {
 	return bytes;
 }
 
-static void disown_runs(const char *base, size_t bytes, size_t step) {
+static void runs_disown(const char *base, size_t bytes, size_t step) {
 	for (size_t i = 0; i < bytes; i += step)
 		tn_pages_set_owner((void *)(uintptr_t)(base + i), NULL);
 }
 
 /* A chunk for `slots` slots at least: a large one where others are too small. Without the lock. */
-static runs_chunk *acquire_runs_chunk(tn_runs *r, size_t slots) {
+static runs_chunk *runs_take_chunk(tn_runs *r, size_t slots) {
 	size_t step = r->chunk_bytes, bytes = step;
 	if (slots > runs_slots_in(r, step))
 		bytes = tn_round_up(runs_head_bytes(r, slots) + slots * r->slot_bytes, step);
@@ -109,7 +109,7 @@ static runs_chunk *acquire_runs_chunk(tn_runs *r, size_t slots) {
 		return NULL;
 	for (size_t i = 0; i < bytes; i += step)
 		if (!tn_pages_set_owner(base + i, r)) {
-			disown_runs(base, i, step);
+			runs_disown(base, i, step);
 			tn_pages_release(base, bytes, step);
 			return NULL;
 		}
@@ -122,14 +122,14 @@ static runs_chunk *acquire_runs_chunk(tn_runs *r, size_t slots) {
 	return c;
 }
 
-static size_t release_runs_chunks(const tn_runs *r, runs_chunk *first) {
+static size_t runs_give_chunks(const tn_runs *r, runs_chunk *first) {
 	size_t sum = 0;
 	for (runs_chunk *c = first, *next; c != NULL; c = next) {
 		next = c->next;
 		size_t bytes = c->bytes;
 		sum += bytes;
 		tn_permit(c, bytes);
-		disown_runs((char *)c, bytes, r->chunk_bytes);
+		runs_disown((char *)c, bytes, r->chunk_bytes);
 		tn_pages_release(c, bytes, r->chunk_bytes);
 	}
 	return sum;
@@ -137,42 +137,42 @@ static size_t release_runs_chunks(const tn_runs *r, runs_chunk *first) {
 
 /* ---- figures, under the lock ---- */
 
-static size_t slots_between(const tn_runs *r, const char *begin, const char *end) {
+static size_t runs_count_between(const tn_runs *r, const char *begin, const char *end) {
 	return (size_t)(end - begin) / r->slot_bytes;
 }
 
-static size_t unused_in(const tn_runs *r, const tn_lease *l) {
-	return slots_between(r, TN_LEASE_GET(&l->cursor), TN_LEASE_GET(&l->limit));
+static size_t lease_count_unused(const tn_runs *r, const tn_lease *l) {
+	return runs_count_between(r, TN_LEASE_GET(&l->cursor), TN_LEASE_GET(&l->limit));
 }
 
-static size_t used_slots(const tn_runs *r) {
+static size_t runs_count_used(const tn_runs *r) {
 	size_t unused = 0;
 	for (const tn_lease *l = r->leases; l != NULL; l = l->next)
-		unused += unused_in(r, l);
+		unused += lease_count_unused(r, l);
 	return r->granted - unused;
 }
 
 /* Frees are counted after what is used, so that this is never less than it is. */
-static size_t in_use_slots(const tn_runs *r) {
-	size_t used = used_slots(r), returned = r->returned;
+static size_t runs_count_live(const tn_runs *r) {
+	size_t used = runs_count_used(r), returned = r->returned;
 	for (const tn_lease *l = r->leases; l != NULL; l = l->next)
 		returned += TN_LEASE_CREDIT - TN_LEASE_GET(&l->credit);
 	return returned > used ? 0 : used - returned;
 }
 
 /* How many slots may be granted now, or 0 when fewer than `least` (R2). */
-static size_t grantable(const tn_runs *r, size_t least) {
+static size_t runs_count_grantable(const tn_runs *r, size_t least) {
 	size_t used = r->granted;
 	if (used > r->count || least > r->count - used)
-		used = used_slots(r);
+		used = runs_count_used(r);
 	return used > r->count || least > r->count - used ? 0 : r->count - used;
 }
 
 /* ---- runs, under the lock ---- */
 
 /* Slots that were leased and are not used, if they hold the words for it. */
-static void keep_spare(tn_runs *r, char *begin, char *end) {
-	end = begin + slots_between(r, begin, end) * r->slot_bytes;
+static void runs_keep_spare(tn_runs *r, char *begin, char *end) {
+	end = begin + runs_count_between(r, begin, end) * r->slot_bytes;
 	uintptr_t at = ((uintptr_t)begin + sizeof(void *) - 1) & ~(uintptr_t)(sizeof(void *) - 1);
 	if (begin == end || at + sizeof(runs_spare) > (uintptr_t)end)
 		return;
@@ -182,14 +182,14 @@ static void keep_spare(tn_runs *r, char *begin, char *end) {
 }
 
 /* The end of a run of `most` slots, or of all that there are. */
-static char *clip_run(const tn_runs *r, char *begin, const char *end, size_t most) {
-	size_t slots = slots_between(r, begin, end);
+static char *runs_end_of(const tn_runs *r, char *begin, const char *end, size_t most) {
+	size_t slots = runs_count_between(r, begin, end);
 	return begin + (slots < most ? slots : most) * r->slot_bytes;
 }
 
 /* Several slots begin at an address that any object can have: bytes to skip for that. Hardened and
  * debug stay on the grid of slots, where they can tell the inside of one from its beginning. */
-static size_t bytes_to_skip(const tn_runs *r, const char *p, size_t count) {
+static size_t runs_skip_bytes(const tn_runs *r, const char *p, size_t count) {
 	size_t bytes = 0;
 	while (count > 1 && ((uintptr_t)p + bytes) % RUNS_ARRAY_ALIGN != 0)
 		bytes += RUNS_CHECKED ? r->slot_bytes : 1;
@@ -197,38 +197,38 @@ static size_t bytes_to_skip(const tn_runs *r, const char *p, size_t count) {
 }
 
 /* Where a run of `least` slots can begin in what is left, or NULL. */
-static char *begin_in(const tn_runs *r, char *begin, const char *end, size_t least) {
-	size_t skip = bytes_to_skip(r, begin, least), left = (size_t)(end - begin);
+static char *runs_begin_in(const tn_runs *r, char *begin, const char *end, size_t least) {
+	size_t skip = runs_skip_bytes(r, begin, least), left = (size_t)(end - begin);
 	return skip <= left && least * r->slot_bytes <= left - skip ? begin + skip : NULL;
 }
 
 /* A run of at least `least` and at most `most` slots; NULL when that takes a new chunk. */
-static char *cut_run(tn_runs *r, size_t least, size_t most, char **end) {
-	char *p = r->spares == NULL ? NULL : begin_in(r, r->spares->begin, r->spares->end, least);
+static char *runs_carve(tn_runs *r, size_t least, size_t most, char **end) {
+	char *p = r->spares == NULL ? NULL : runs_begin_in(r, r->spares->begin, r->spares->end, least);
 	if (p != NULL) {
 		runs_spare s = *r->spares;
 		r->spares = s.next;
-		*end = clip_run(r, p, s.end, most);
-		keep_spare(r, s.begin, p);
-		keep_spare(r, *end, s.end);
+		*end = runs_end_of(r, p, s.end, most);
+		runs_keep_spare(r, s.begin, p);
+		runs_keep_spare(r, *end, s.end);
 		return p;
 	}
 	if (r->current == NULL)
 		return NULL;
-	while ((p = begin_in(r, r->fresh, r->current->end, least)) == NULL) {
+	while ((p = runs_begin_in(r, r->fresh, r->current->end, least)) == NULL) {
 		if (r->current->next == NULL)
 			return NULL;
-		keep_spare(r, r->fresh, r->current->end);
+		runs_keep_spare(r, r->fresh, r->current->end);
 		r->current = r->current->next;
 		r->fresh = r->current->begin;
 	}
-	keep_spare(r, r->fresh, p);
-	r->fresh = *end = clip_run(r, p, r->current->end, most);
+	runs_keep_spare(r, r->fresh, p);
+	r->fresh = *end = runs_end_of(r, p, r->current->end, most);
 	return p;
 }
 
 /* Where two threads brought a chunk at the same time, the other one's is the next. */
-static void add_runs_chunk(tn_runs *r, runs_chunk *c) {
+static void runs_push_chunk(tn_runs *r, runs_chunk *c) {
 	r->taken_bytes += c->bytes;
 	r->refills++;
 	runs_chunk **link = r->current != NULL ? &r->current->next : &r->first;
@@ -245,7 +245,7 @@ static void add_runs_chunk(tn_runs *r, runs_chunk *c) {
 /* ---- which slots are live ---- */
 
 /* The chunk that p lies in, or NULL. Large chunks are found under the lock: there are few. */
-static const runs_chunk *runs_chunk_at(const tn_runs *r, const char *p) {
+static const runs_chunk *runs_find_chunk(const tn_runs *r, const char *p) {
 	size_t chunk_bytes = TN_LEASE_GET(&r->chunk_bytes);
 	if (chunk_bytes == 0)
 		return NULL;
@@ -264,9 +264,10 @@ static const runs_chunk *runs_chunk_at(const tn_runs *r, const char *p) {
 
 /* Hardened and debug: a bit for each slot that is handed out. Sets or clears those of `count` slots;
  * whether none was so before. */
-static bool flip_slots(const tn_runs *r, const runs_chunk *c, const char *p, size_t count, bool live) {
+static bool runs_set_live(
+	const tn_runs *r, const runs_chunk *c, const char *p, size_t count, bool live) {
 	unsigned char *bits = (unsigned char *)(uintptr_t)(c + 1);
-	size_t first = slots_between(r, c->begin, p);
+	size_t first = runs_count_between(r, c->begin, p);
 	bool all = true;
 	for (size_t i = first; i < first + count; i++) {
 		unsigned char bit = (unsigned char)(1u << i % 8);
@@ -280,14 +281,14 @@ static bool flip_slots(const tn_runs *r, const runs_chunk *c, const char *p, siz
 
 /* ---- leases ---- */
 
-static void leave_runs(const tn_lease *l) {
+static void lease_give(const tn_lease *l) {
 	tn_runs *r = l->runs;
-	r->granted -= unused_in(r, l);
+	r->granted -= lease_count_unused(r, l);
 	r->returned += TN_LEASE_CREDIT - l->credit;
-	keep_spare(r, l->cursor, l->limit);
+	runs_keep_spare(r, l->cursor, l->limit);
 }
 
-static void unlist_unleased(tn_runs *r) {
+static void runs_unlink_unleased(tn_runs *r) {
 	if (r->leases != NULL)
 		return;
 	*r->runs_link = r->next_runs;
@@ -295,15 +296,15 @@ static void unlist_unleased(tn_runs *r) {
 		r->next_runs->runs_link = r->runs_link;
 }
 
-static void end_own_leases(void) {
+static void lease_end_thread(void) {
 	own_leases.state = LEASES_CLOSED;
 	tn_os_lock();
 	for (tn_lease *l = own_leases.first; l != NULL; l = l->next_of_thread) {
-		leave_runs(l);
+		lease_give(l);
 		*l->link = l->next;
 		if (l->next != NULL)
 			l->next->link = l->link;
-		unlist_unleased(l->runs);
+		runs_unlink_unleased(l->runs);
 		TN_LEASE_SET(&l->cursor, NULL);
 		TN_LEASE_SET(&l->limit, NULL);
 		TN_LEASE_SET(&l->credit, 0);
@@ -315,14 +316,14 @@ static void end_own_leases(void) {
 
 /* In the child of a fork: the leases of threads that it does not have. They lie in storage that its
  * next threads will use again, and are left as they are. */
-static void drop_lost_leases(void) {
+static void lease_end_lost_threads(void) {
 	tn_os_lock();
 	for (tn_runs *r = leased_runs, *next; r != NULL; r = next) {
 		next = r->next_runs;
 		tn_lease **link = &r->leases;
 		for (tn_lease *l = r->leases; l != NULL; l = l->next) {
 			if (l->thread != &own_leases) {
-				leave_runs(l);
+				lease_give(l);
 				continue;
 			}
 			*link = l;
@@ -330,22 +331,23 @@ static void drop_lost_leases(void) {
 			link = &l->next;
 		}
 		*link = NULL;
-		unlist_unleased(r);
+		runs_unlink_unleased(r);
 	}
 	tn_os_unlock();
 }
 
 /* A thread that is ending may not keep leases any more: its late destructors take and give slots one by
  * one. Without the lock. */
-static void open_leases(void) {
+static void lease_begin_thread(void) {
 	if (own_leases.state != LEASES_NONE)
 		return;
-	tn_os_on_fork(TN_FORK_RUNS, NULL, NULL, drop_lost_leases);
-	own_leases.state = tn_os_on_thread_exit(TN_EXIT_RUNS, end_own_leases) ? LEASES_OPEN : LEASES_CLOSED;
+	tn_os_on_fork(TN_FORK_RUNS, NULL, NULL, lease_end_lost_threads);
+	own_leases.state =
+		tn_os_on_thread_exit(TN_EXIT_RUNS, lease_end_thread) ? LEASES_OPEN : LEASES_CLOSED;
 }
 
 /* Under the lock. */
-static void enlist(tn_runs *r, tn_lease *l) {
+static void lease_link(tn_runs *r, tn_lease *l) {
 	if (r->chunk_bytes == 0)
 		TN_LEASE_SET(&r->chunk_bytes, runs_chunk_bytes(r));
 	if (l->runs != NULL || own_leases.state != LEASES_OPEN)
@@ -370,64 +372,64 @@ static void enlist(tn_runs *r, tn_lease *l) {
 }
 
 /* After slots were granted beside the lease: what that holds over `count` was granted twice. */
-static void cut_lease(tn_runs *r, tn_lease *l) {
-	size_t unused = unused_in(r, l), over = r->granted > r->count ? r->granted - r->count : 0;
+static void lease_cut(tn_runs *r, tn_lease *l) {
+	size_t unused = lease_count_unused(r, l), over = r->granted > r->count ? r->granted - r->count : 0;
 	if (l->runs == NULL || over == 0 || unused == 0)
 		return;
 	size_t cut = over < unused ? over : unused;
 	char *limit = l->limit;
 	TN_LEASE_SET(&l->limit, limit - cut * r->slot_bytes);
 	r->granted -= cut;
-	keep_spare(r, l->limit, limit);
+	runs_keep_spare(r, l->limit, limit);
 }
 
 /* `count` slots where what is left of the lease is too short: the first ones of a new lease, or beside
  * it. NULL when that takes a new chunk. Under the lock. */
-static char *take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
+static char *runs_take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most) {
 	bool leased = l->runs != NULL && count <= r->lease_slots;
 	size_t run = most < r->lease_slots ? most : r->lease_slots;
-	char *end, *p = cut_run(r, count, leased ? run : count, &end);
+	char *end, *p = runs_carve(r, count, leased ? run : count, &end);
 	if (p == NULL)
 		return NULL;
-	r->granted += slots_between(r, p, end);
+	r->granted += runs_count_between(r, p, end);
 	if (!leased) {
-		cut_lease(r, l);
+		lease_cut(r, l);
 		return p;
 	}
-	r->granted -= unused_in(r, l);
-	keep_spare(r, l->cursor, l->limit);
+	r->granted -= lease_count_unused(r, l);
+	runs_keep_spare(r, l->cursor, l->limit);
 	TN_LEASE_SET(&l->limit, end);
 	TN_LEASE_SET(&l->cursor, p + count * r->slot_bytes);
 	return p;
 }
 
 /* A large chunk is for one call. */
-static char *take_large(tn_runs *r, tn_lease *l, size_t count) {
-	runs_chunk *c = acquire_runs_chunk(r, count);
+static char *runs_take_large(tn_runs *r, tn_lease *l, size_t count) {
+	runs_chunk *c = runs_take_chunk(r, count);
 	if (c == NULL)
 		return NULL;
 	tn_os_lock();
-	bool granted = grantable(r, count) != 0;
+	bool granted = runs_count_grantable(r, count) != 0;
 	if (granted) {
-		add_runs_chunk(r, c);
+		runs_push_chunk(r, c);
 		r->granted += count;
-		cut_lease(r, l);
+		lease_cut(r, l);
 	}
 	tn_os_unlock();
 	if (granted)
 		return c->begin;
-	release_runs_chunks(r, c);
+	runs_give_chunks(r, c);
 	return errno = ENOMEM, NULL;
 }
 
-static char *refill_lease(tn_runs *r, tn_lease *l, size_t count) {
-	open_leases();
+static char *lease_refill(tn_runs *r, tn_lease *l, size_t count) {
+	lease_begin_thread();
 	for (;;) {
 		tn_os_lock();
-		enlist(r, l);
+		lease_link(r, l);
 		bool large = count > runs_slots_in(r, r->chunk_bytes);
-		size_t most = grantable(r, count);
-		char *p = most == 0 || large ? NULL : take_slots(r, l, count, most);
+		size_t most = runs_count_grantable(r, count);
+		char *p = most == 0 || large ? NULL : runs_take_slots(r, l, count, most);
 		if (r->granted > r->peak_slots)
 			r->peak_slots = r->granted;
 		tn_os_unlock();
@@ -436,28 +438,28 @@ static char *refill_lease(tn_runs *r, tn_lease *l, size_t count) {
 		if (most == 0)
 			return errno = ENOMEM, NULL;
 		if (large)
-			return take_large(r, l, count);
-		runs_chunk *c = acquire_runs_chunk(r, count);
+			return runs_take_large(r, l, count);
+		runs_chunk *c = runs_take_chunk(r, count);
 		if (c == NULL)
 			return NULL;
 		tn_os_lock();
-		add_runs_chunk(r, c);
+		runs_push_chunk(r, c);
 		tn_os_unlock();
 	}
 }
 
 /* What was passed over before an array, and what is less than a slot at the end then, was not handed
  * out. */
-static char *take_of_lease(tn_runs *r, tn_lease *l, size_t count) {
+static char *lease_take(tn_runs *r, tn_lease *l, size_t count) {
 	char *cursor = TN_LEASE_GET(&l->cursor);
-	char *p = cursor == NULL ? NULL : begin_in(r, cursor, l->limit, count);
+	char *p = cursor == NULL ? NULL : runs_begin_in(r, cursor, l->limit, count);
 	if (p == NULL)
 		return NULL;
 	if (p != cursor) {
 		tn_os_lock();
-		char *limit = clip_run(r, p, l->limit, SIZE_MAX);
-		r->granted -= unused_in(r, l) - slots_between(r, p, limit);
-		keep_spare(r, cursor, p);
+		char *limit = runs_end_of(r, p, l->limit, SIZE_MAX);
+		r->granted -= lease_count_unused(r, l) - runs_count_between(r, p, limit);
+		runs_keep_spare(r, cursor, p);
 		TN_LEASE_SET(&l->limit, limit);
 		TN_LEASE_SET(&l->cursor, p);
 		tn_os_unlock();
@@ -469,11 +471,11 @@ static char *take_of_lease(tn_runs *r, tn_lease *l, size_t count) {
 void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 	if (count > r->count)
 		return errno = ENOMEM, NULL;
-	char *p = take_of_lease(r, l, count);
+	char *p = lease_take(r, l, count);
 	if (p == NULL)
-		p = refill_lease(r, l, count);
+		p = lease_refill(r, l, count);
 	if (RUNS_CHECKED && p != NULL)
-		flip_slots(r, runs_chunk_at(r, p), p, count, true);
+		runs_set_live(r, runs_find_chunk(r, p), p, count, true);
 	if (TN_MODE == TN_MODE_DEBUG && p != NULL) {
 		tn_permit(p, count * r->slot_bytes);
 		memset(p, TN_FILL_FRESH, count * r->slot_bytes);
@@ -483,7 +485,7 @@ void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 }
 
 /* With the lock, and room for a note; false without either. */
-static bool lock_for_note(tn_runs *r) {
+static bool runs_begin_note(tn_runs *r) {
 	tn_os_lock();
 	if (r->notes != NULL && r->notes->count < RUNS_NOTES_A_PAGE)
 		return true;
@@ -499,14 +501,14 @@ static bool lock_for_note(tn_runs *r) {
 }
 
 void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
-	if (!lock_for_note(r))
+	if (!runs_begin_note(r))
 		return errno = ENOMEM, NULL;
 	tn_os_unlock();
 	char *p = tn_runs_alloc_slow(r, l, count);
 	if (p == NULL)
 		return NULL;
 	/* Other threads may have filled the page meanwhile. */
-	if (!lock_for_note(r)) {
+	if (!runs_begin_note(r)) {
 		tn_runs_free(r, l, p, count);
 		return errno = ENOMEM, NULL;
 	}
@@ -518,15 +520,15 @@ void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
 /* ---- free ---- */
 
 /* Hardened and debug: the bits of what is given back were set when it was handed out. */
-static void check_return(const tn_runs *r, const char *p, size_t count) {
-	const runs_chunk *c = runs_chunk_at(r, p);
+static void runs_check_free(const tn_runs *r, const char *p, size_t count) {
+	const runs_chunk *c = runs_find_chunk(r, p);
 	if (c == NULL || p < c->begin || p >= c->end)
 		tn_panic(RUNS_KIND, r->name, "deallocate: %p is not a slot of this arena", (const void *)p);
 	size_t inside = (size_t)(p - c->begin) % r->slot_bytes;
 	if (inside != 0)
 		tn_panic(
 			RUNS_KIND, r->name, "deallocate: %p is %zu bytes inside a slot", (const void *)p, inside);
-	if (count > slots_between(r, p, c->end) || !flip_slots(r, c, p, count, false))
+	if (count > runs_count_between(r, p, c->end) || !runs_set_live(r, c, p, count, false))
 		tn_panic(
 			RUNS_KIND, r->name, "deallocate: %zu slots at %p are not all live", count, (const void *)p);
 }
@@ -534,13 +536,13 @@ static void check_return(const tn_runs *r, const char *p, size_t count) {
 void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count) {
 	if (p == NULL)
 		return;
-	open_leases();
+	lease_begin_thread();
 	if (RUNS_CHECKED)
-		check_return(r, p, count);
+		runs_check_free(r, p, count);
 	tn_os_lock();
 	if (l->runs == NULL)
 		TN_LEASE_SET(&l->credit, 0);
-	enlist(r, l);
+	lease_link(r, l);
 	if (l->runs == NULL)
 		r->returned += count;
 	else
@@ -551,7 +553,7 @@ void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count) {
 }
 
 /* Under the lock. What was not noted is one slot. */
-static size_t noted_count(const tn_runs *r, const char *p) {
+static size_t runs_noted_count(const tn_runs *r, const char *p) {
 	for (const runs_notes *page = r->notes; page != NULL; page = page->next)
 		for (size_t i = page->count; i > 0; i--)
 			if (page->note[i - 1].slots == p)
@@ -561,7 +563,7 @@ static size_t noted_count(const tn_runs *r, const char *p) {
 
 void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) {
 	tn_os_lock();
-	size_t count = noted_count(r, p);
+	size_t count = runs_noted_count(r, p);
 	tn_os_unlock();
 	tn_runs_free_slow(r, l, p, count);
 }
@@ -570,7 +572,7 @@ void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) {
 
 /* Debug renews what was forgotten, so that stale accesses fault; the others begin again in warm
  * memory. */
-static runs_chunk *detach_chunks(tn_runs *r) {
+static runs_chunk *runs_detach_chunks(tn_runs *r) {
 	runs_chunk *gone = r->large;
 	r->large = NULL;
 	if (TN_MODE != TN_MODE_DEBUG)
@@ -585,7 +587,7 @@ static runs_chunk *detach_chunks(tn_runs *r) {
 
 bool tn_runs_reset(tn_runs *r) {
 	tn_os_lock();
-	if (in_use_slots(r) != 0) {
+	if (runs_count_live(r) != 0) {
 		tn_os_unlock();
 		return errno = EINVAL, false;
 	}
@@ -599,7 +601,7 @@ bool tn_runs_reset(tn_runs *r) {
 	runs_notes *notes = r->notes;
 	r->notes = NULL;
 	r->resets++;
-	runs_chunk *gone = detach_chunks(r);
+	runs_chunk *gone = runs_detach_chunks(r);
 	r->current = r->first;
 	r->fresh = r->first == NULL ? NULL : r->first->begin;
 	tn_os_unlock();
@@ -607,7 +609,7 @@ bool tn_runs_reset(tn_runs *r) {
 		next = notes->next;
 		tn_pages_release(notes, TN_OS_PAGE, TN_OS_PAGE);
 	}
-	size_t bytes = release_runs_chunks(r, gone);
+	size_t bytes = runs_give_chunks(r, gone);
 	tn_os_lock();
 	r->taken_bytes -= bytes;
 	tn_os_unlock();
@@ -627,7 +629,7 @@ size_t tn_runs_trim(tn_runs *r) {
 		r->current->next = NULL;
 	}
 	tn_os_unlock();
-	size_t bytes = release_runs_chunks(r, gone);
+	size_t bytes = runs_give_chunks(r, gone);
 	tn_os_lock();
 	r->taken_bytes -= bytes;
 	tn_os_unlock();
@@ -636,20 +638,20 @@ size_t tn_runs_trim(tn_runs *r) {
 
 size_t tn_runs_used(const tn_runs *r) {
 	tn_os_lock();
-	size_t used = used_slots(r);
+	size_t used = runs_count_used(r);
 	tn_os_unlock();
 	return used;
 }
 
 size_t tn_runs_in_use(const tn_runs *r) {
 	tn_os_lock();
-	size_t in_use = in_use_slots(r);
+	size_t in_use = runs_count_live(r);
 	tn_os_unlock();
 	return in_use;
 }
 
 bool tn_runs_owns(const tn_runs *r, const void *p) {
-	const runs_chunk *c = runs_chunk_at(r, p);
+	const runs_chunk *c = runs_find_chunk(r, p);
 	return c != NULL && (const char *)p >= c->begin && (const char *)p < c->end;
 }
 
@@ -657,10 +659,10 @@ void tn_runs_stats(const tn_runs *r, tn_stats *stats) {
 	*stats = (tn_stats){.live_count = 0};
 	tn_copy_name(stats->name, r->name, RUNS_KIND);
 	tn_os_lock();
-	stats->live_count = in_use_slots(r);
+	stats->live_count = runs_count_live(r);
 	stats->live_bytes = stats->live_count * r->slot_bytes;
 	stats->cached_bytes =
-		(r->count - (used_slots(r) < r->count ? used_slots(r) : r->count)) * r->slot_bytes;
+		(r->count - (runs_count_used(r) < r->count ? runs_count_used(r) : r->count)) * r->slot_bytes;
 	if (stats->cached_bytes > r->taken_bytes)
 		stats->cached_bytes = r->taken_bytes;
 	stats->committed_bytes = stats->reserved_bytes = r->taken_bytes;

@@ -2,8 +2,8 @@
  *
  *   alloc, free (inline)      this thread's loaded magazine
  *   `- take, give             thread_cache.c: previous, depot; and if these do not help
- *      |- find_slots_of_slab  slots that lie free in chunks, the fullest chunk first; fresh ones
- *      `- take_back_slots     slots back into their chunks; an empty chunk goes
+ *      |- shared_take_slots  slots that lie free in chunks, the fullest chunk first; fresh ones
+ *      `- shared_give_slots    slots back into their chunks; an empty chunk goes
  *
  *   | slot 0 | slot 1 | ... carved up to here ...| | head | bits | hardened: states |
  *
@@ -74,11 +74,11 @@ typedef struct shared_slab {
 	char name[TN_NAME_BYTES + 1];
 } shared_slab;
 
-static shared_slab *slab_of(const cache *c) {
+static shared_slab *shared_of_cache(const cache *c) {
 	return (shared_slab *)(void *)((char *)(uintptr_t)c - offsetof(shared_slab, cache));
 }
 
-static shared_slab *shared_of(const tn_shared_slab *hot, const char *operation) {
+static shared_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
 	shared_slab *s = (shared_slab *)(uintptr_t)hot;
 	if (TN_MODE != TN_MODE_RELEASE && s->state != TN_ALIVE)
 		tn_panic("shared slab", NULL, "%s: %p is not a live shared slab", operation, (const void *)hot);
@@ -87,7 +87,7 @@ static shared_slab *shared_of(const tn_shared_slab *hot, const char *operation) 
 
 /* ---- from a pointer to its slot ---- */
 
-static uintptr_t shared_base(const shared_slab *s, const void *p) {
+static uintptr_t shared_base_of(const shared_slab *s, const void *p) {
 	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
 }
 
@@ -95,50 +95,51 @@ static shared_chunk *shared_chunk_at(const shared_slab *s, uintptr_t base) {
 	return (shared_chunk *)(base + s->head_offset);
 }
 
-static TN_COLD _Noreturn void panic_not_ours(
+static TN_COLD _Noreturn void shared_refuse(
 	const shared_slab *s, const void *p, const char *operation) {
 	tn_panic(s->cache.kind, s->name, "%s: %p is not a slot of this %s", operation, p, s->cache.kind);
 }
 
 /* The chunk that p points into; panics when there is none. */
-static shared_chunk *owned_chunk(const shared_slab *s, const void *p, const char *operation) {
-	uintptr_t base = shared_base(s, p);
+static shared_chunk *shared_chunk_of(const shared_slab *s, const void *p, const char *operation) {
+	uintptr_t base = shared_base_of(s, p);
 	if (TN_UNLIKELY(tn_pages_owner(base) != s))
-		panic_not_ours(s, p, operation);
+		shared_refuse(s, p, operation);
 	return shared_chunk_at(s, base);
 }
 
-static size_t grain_of(const shared_slab *s, const shared_chunk *c, const void *p) {
+static size_t shared_grain_of(const shared_slab *s, const shared_chunk *c, const void *p) {
 	return (size_t)((const char *)p - c->base) >> s->grain_bits;
 }
 
-static void *slot_of_grain(const shared_slab *s, const shared_chunk *c, size_t grain) {
+static void *shared_slot_at(const shared_slab *s, const shared_chunk *c, size_t grain) {
 	return c->base + (grain << s->grain_bits);
 }
 
 /* The chunk of the slot that p points to exactly; panics at anything else. */
-static shared_chunk *exact_chunk(const shared_slab *s, const void *p, const char *operation) {
-	shared_chunk *c = owned_chunk(s, p, operation);
+static shared_chunk *shared_chunk_of_slot(const shared_slab *s, const void *p, const char *operation) {
+	shared_chunk *c = shared_chunk_of(s, p, operation);
 	size_t offset = (size_t)((const char *)p - c->base);
 	if (offset / s->slot_size >= tn_get(&c->carved, TN_RELAXED))
-		panic_not_ours(s, p, operation);
+		shared_refuse(s, p, operation);
 	if (offset % s->slot_size != 0)
 		tn_panic(s->cache.kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
 			offset % s->slot_size, (void *)(c->base + offset - offset % s->slot_size));
 	return c;
 }
 
-static TN_ATOMIC(uint8_t) * state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
-	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) + grain_of(s, c, p);
+static TN_ATOMIC(uint8_t) *
+	shared_state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
+	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) + shared_grain_of(s, c, p);
 }
 
 /* ---- chunks ---- */
 
-static size_t slots_left(const shared_slab *s, const shared_chunk *c) {
+static size_t shared_count_left(const shared_slab *s, const shared_chunk *c) {
 	return c->free + s->chunk_slots - tn_get(&c->carved, TN_RELAXED);
 }
 
-static void unlist_chunk(shared_slab *s, shared_chunk *c) {
+static void shared_unlink_chunk(shared_slab *s, shared_chunk *c) {
 	if (c->link == NULL)
 		return;
 	*c->link = c->next;
@@ -148,8 +149,8 @@ static void unlist_chunk(shared_slab *s, shared_chunk *c) {
 	s->listed_count--;
 }
 
-static void list_chunk(shared_slab *s, shared_chunk *c) {
-	size_t left = slots_left(s, c);
+static void shared_push_chunk(shared_slab *s, shared_chunk *c) {
+	size_t left = shared_count_left(s, c);
 	if (left == 0)
 		return;
 	shared_chunk **rank = &s->ranks[(left - 1) * RANKS / s->chunk_slots];
@@ -161,21 +162,21 @@ static void list_chunk(shared_slab *s, shared_chunk *c) {
 	s->listed_count++;
 }
 
-static shared_chunk *fullest_chunk(const shared_slab *s) {
+static shared_chunk *shared_find_fullest(const shared_slab *s) {
 	for (size_t i = 0; i < RANKS; i++)
 		if (s->ranks[i] != NULL)
 			return s->ranks[i];
 	return NULL;
 }
 
-static size_t shared_in_use(const shared_slab *s) {
+static size_t shared_count_live(const shared_slab *s) {
 	size_t outside = tn_get(&s->outside, TN_RELAXED);
 	size_t idle = tn_cache_idle((cache *)&s->cache).count;
 	return idle < outside ? outside - idle : 0;
 }
 
-static shared_chunk *add_shared_chunk(shared_slab *s) {
-	size_t now = shared_in_use(s);
+static shared_chunk *shared_take_chunk(shared_slab *s) {
+	size_t now = shared_count_live(s);
 	s->peak = now > s->peak ? now : s->peak;
 	if (s->limit_bytes - s->taken_bytes < s->chunk_bytes)
 		return errno = ENOMEM, NULL;
@@ -196,17 +197,17 @@ static shared_chunk *add_shared_chunk(shared_slab *s) {
 	s->chunks = c;
 	s->chunk_count++;
 	s->taken_bytes += s->chunk_bytes;
-	list_chunk(s, c);
+	shared_push_chunk(s, c);
 	return c;
 }
 
-static void release_shared_chunk(shared_slab *s, shared_chunk *c) {
+static void shared_give_chunk(shared_slab *s, shared_chunk *c) {
 	char *base = c->base;
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
 	for (size_t i = 0; s->fini != NULL && i < carved; i++)
 		s->fini(base + i * s->slot_size, s->ctx);
 	tn_wipe(base, carved * s->slot_size);
-	unlist_chunk(s, c);
+	shared_unlink_chunk(s, c);
 	*c->link_chunk = c->next_chunk;
 	if (c->next_chunk != NULL)
 		c->next_chunk->link_chunk = c->link_chunk;
@@ -218,29 +219,29 @@ static void release_shared_chunk(shared_slab *s, shared_chunk *c) {
 }
 
 /* After slots came or went: the chunk into its list, or back if it is empty and enough others are. */
-static void settle_chunk(shared_slab *s, shared_chunk *c) {
-	unlist_chunk(s, c);
+static void shared_settle_chunk(shared_slab *s, shared_chunk *c) {
+	shared_unlink_chunk(s, c);
 	bool empty = c->free == tn_get(&c->carved, TN_RELAXED);
 	s->empty_count += (size_t)empty - (size_t)c->empty;
 	c->empty = empty;
 	if (empty && s->empty_count > s->retain_chunks)
-		release_shared_chunk(s, c);
+		shared_give_chunk(s, c);
 	else
-		list_chunk(s, c);
+		shared_push_chunk(s, c);
 }
 
-static void release_empty_chunks(shared_slab *s) {
+static void shared_give_empty_chunks(shared_slab *s) {
 	for (shared_chunk *c = s->chunks, *next; c != NULL; c = next) {
 		next = c->next_chunk;
 		if (c->empty)
-			release_shared_chunk(s, c);
+			shared_give_chunk(s, c);
 	}
 }
 
 /* ---- figures ---- */
 
 /* As if what the magazines hold were live. Of the chunks that are in no list every slot is outside. */
-static void read_outside(const shared_slab *s, tn_stats *stats) {
+static void shared_read(const shared_slab *s, tn_stats *stats) {
 	size_t outside = tn_get(&s->outside, TN_RELAXED);
 	size_t full = s->chunk_count - s->listed_count;
 	*stats = (tn_stats){.live_count = outside,
@@ -255,7 +256,7 @@ static void read_outside(const shared_slab *s, tn_stats *stats) {
 		.partial_live_count = outside - full * s->chunk_slots};
 }
 
-static void count_idle(tn_stats *stats, idle_slots idle) {
+static void shared_read_idle(tn_stats *stats, idle_slots idle) {
 	stats->live_count = idle.count < stats->live_count ? stats->live_count - idle.count : 0;
 	stats->live_bytes = stats->live_count * stats->slot_bytes;
 	stats->cached_bytes = stats->slot_count * stats->slot_bytes - stats->live_bytes;
@@ -265,13 +266,13 @@ static void count_idle(tn_stats *stats, idle_slots idle) {
 }
 
 /* Under the lock, where slots came from chunks or went there. */
-static void tell_shared_readers(shared_slab *s) {
+static void shared_publish(shared_slab *s) {
 	if (s->node == NULL)
 		return;
 	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM)))
-		release_empty_chunks(s);
+		shared_give_empty_chunks(s);
 	tn_stats stats;
-	read_outside(s, &stats);
+	shared_read(s, &stats);
 	tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }
 
@@ -282,18 +283,18 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 	tn_stats *stats = &listed->stats;
 	/* Chunks may come and go at this moment. */
 	stats->live_count = outside < stats->slot_count ? outside : stats->slot_count;
-	count_idle(stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
+	shared_read_idle(stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
 }
 
 /* ---- what the magazines ask for: slots ---- */
 
 /* Free slots of a chunk, by address. */
-static size_t collect_free(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
+static size_t shared_take_free(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t found = 0;
 	for (uint64_t *word = c->bits; found < count && c->free > 0; word++)
 		for (; *word != 0 && found < count; *word &= *word - 1) {
 			size_t grain = (size_t)(word - c->bits) * TN_WORD_BITS + (size_t)__builtin_ctzll(*word);
-			slots[found++] = slot_of_grain(s, c, grain);
+			slots[found++] = shared_slot_at(s, c, grain);
 			c->free--;
 		}
 	return found;
@@ -301,7 +302,7 @@ static size_t collect_free(shared_slab *s, shared_chunk *c, void **slots, size_t
 
 /* Slots that nobody has had yet. A run ends where the next one begins on a cache line of its own, be it
  * of tiny slots or of states: so two threads that carve do not slow each other down. */
-static size_t carve_fresh(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
+static size_t shared_carve(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
 	size_t left = s->chunk_slots - carved;
 	count = count < left ? count : left;
@@ -314,82 +315,82 @@ static size_t carve_fresh(shared_slab *s, shared_chunk *c, void **slots, size_t 
 }
 
 /* A slot that must be built before anybody has it; CACHE_REFUSED if it could not be. */
-static size_t build_fresh(shared_slab *s, shared_chunk *c, void **slot) {
+static size_t shared_carve_built(shared_slab *s, shared_chunk *c, void **slot) {
 	if (!s->init(c->base + tn_get(&c->carved, TN_RELAXED) * s->slot_size, s->ctx))
 		return errno = ENOMEM, CACHE_REFUSED;
-	return carve_fresh(s, c, slot, 1);
+	return shared_carve(s, c, slot, 1);
 }
 
 /* Of slots that must be built, as many as are, or a new one. */
-static size_t find_in_chunks(shared_slab *s, void **slots, size_t count) {
+static size_t shared_find_slots(shared_slab *s, void **slots, size_t count) {
 	size_t found = 0, before = 0;
 	do {
 		before = found;
-		shared_chunk *c = fullest_chunk(s);
-		if (c == NULL && (found > 0 || (c = add_shared_chunk(s)) == NULL))
+		shared_chunk *c = shared_find_fullest(s);
+		if (c == NULL && (found > 0 || (c = shared_take_chunk(s)) == NULL))
 			break;
-		found += collect_free(s, c, slots + found, count - found);
+		found += shared_take_free(s, c, slots + found, count - found);
 		if (s->init == NULL)
-			found += carve_fresh(s, c, slots + found, count - found);
+			found += shared_carve(s, c, slots + found, count - found);
 		else if (found == 0)
-			found = build_fresh(s, c, slots);
-		settle_chunk(s, c);
+			found = shared_carve_built(s, c, slots);
+		shared_settle_chunk(s, c);
 	} while (found < count && found > before && found != CACHE_REFUSED);
 	return found;
 }
 
-static size_t find_slots_of_slab(cache *c, void **slots, size_t count) {
-	shared_slab *s = slab_of(c);
+static size_t shared_take_slots(cache *c, void **slots, size_t count) {
+	shared_slab *s = shared_of_cache(c);
 	tn_lock_take(&s->lock);
-	size_t found = find_in_chunks(s, slots, count);
+	size_t found = shared_find_slots(s, slots, count);
 	if (found != CACHE_REFUSED)
 		tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) + found, TN_RELAXED);
 	s->refills++;
-	tell_shared_readers(s);
+	shared_publish(s);
 	tn_lock_give(&s->lock);
 	return found;
 }
 
-static void take_back_slots(cache *cache, void **slots, size_t count) {
-	shared_slab *s = slab_of(cache);
+static void shared_give_slots(cache *cache, void **slots, size_t count) {
+	shared_slab *s = shared_of_cache(cache);
 	tn_lock_take(&s->lock);
 	shared_chunk *c = NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (c == NULL || shared_base(s, slots[i]) != (uintptr_t)c->base) {
+		if (c == NULL || shared_base_of(s, slots[i]) != (uintptr_t)c->base) {
 			if (c != NULL)
-				settle_chunk(s, c);
-			c = owned_chunk(s, slots[i], "flush");
+				shared_settle_chunk(s, c);
+			c = shared_chunk_of(s, slots[i], "flush");
 		}
-		size_t grain = grain_of(s, c, slots[i]);
+		size_t grain = shared_grain_of(s, c, slots[i]);
 		if (TN_UNLIKELY(grain << s->grain_bits >= tn_get(&c->carved, TN_RELAXED) * s->slot_size))
-			panic_not_ours(s, slots[i], "flush");
+			shared_refuse(s, slots[i], "flush");
 		if (TN_UNLIKELY(tn_test_bit(c->bits, grain)))
 			tn_panic(cache->kind, s->name, "flush: %p is free twice", slots[i]);
 		tn_flip_bit(c->bits, grain);
 		c->free++;
 	}
 	if (c != NULL)
-		settle_chunk(s, c);
+		shared_settle_chunk(s, c);
 	tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);
-	tell_shared_readers(s);
+	shared_publish(s);
 	tn_lock_give(&s->lock);
 }
 
 /* Release: that the pointers of a magazine lie in chunks of this slab. */
-static size_t weigh_slots(const cache *c, void *const *slots, size_t count) {
-	const shared_slab *s = slab_of(c);
+static size_t shared_weight_of(const cache *c, void *const *slots, size_t count) {
+	const shared_slab *s = shared_of_cache(c);
 	if (TN_MODE != TN_MODE_RELEASE)
 		return 0;
 	size_t first = tn_first_foreign(s, slots, count, s->chunk_bytes);
 	if (TN_UNLIKELY(first < count))
-		panic_not_ours(s, slots[first], "flush");
+		shared_refuse(s, slots[first], "flush");
 	return 0;
 }
 
 /* ---- what the magazines ask for: the rest ---- */
 
-static magazine *add_magazine_page(cache *c) {
-	shared_slab *s = slab_of(c);
+static magazine *shared_take_magazine(cache *c) {
+	shared_slab *s = shared_of_cache(c);
 	magazine *m = NULL;
 	tn_lock_take(&s->lock);
 	if (s->limit_bytes - s->taken_bytes >= TN_MAGAZINE_BYTES)
@@ -399,8 +400,8 @@ static magazine *add_magazine_page(cache *c) {
 	return m;
 }
 
-static void drop_magazine_page(cache *c, magazine *m) {
-	shared_slab *s = slab_of(c);
+static void shared_give_magazine(cache *c, magazine *m) {
+	shared_slab *s = shared_of_cache(c);
 	tn_lock_take(&s->lock);
 	s->taken_bytes -= TN_MAGAZINE_BYTES;
 	tn_chunk_release(&s->source, m, TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
@@ -408,68 +409,58 @@ static void drop_magazine_page(cache *c, magazine *m) {
 }
 
 /* As many as go out and come back in a steady use of all slots. */
-static size_t window_of_slab(cache *c) {
-	return 2 * tn_get(&slab_of(c)->outside, TN_RELAXED) + 1;
-}
-
-static bool try_lock_slab(cache *c) {
-	return tn_lock_try(&slab_of(c)->lock);
-}
-
-static void unlock_slab(cache *c) {
-	tn_lock_give(&slab_of(c)->lock);
+static size_t shared_window_of(cache *c) {
+	return 2 * tn_get(&shared_of_cache(c)->outside, TN_RELAXED) + 1;
 }
 
 static const cache_owner slab_owner = {
-	.find = find_slots_of_slab,
-	.take_back = take_back_slots,
-	.weigh = weigh_slots,
-	.add_magazine = add_magazine_page,
-	.drop_magazine = drop_magazine_page,
-	.window = window_of_slab,
-	.try_lock = try_lock_slab,
-	.unlock = unlock_slab,
+	.take_slots = shared_take_slots,
+	.give_slots = shared_give_slots,
+	.weight_of = shared_weight_of,
+	.take_magazine = shared_take_magazine,
+	.give_magazine = shared_give_magazine,
+	.window_of = shared_window_of,
 };
 
 /* ---- hardened: what surrounds alloc and free ---- */
 
-static void *note_taken(const shared_slab *s, void *p) {
+static void *shared_set_live(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
 	/* What is in a magazine has been looked up when it was freed. */
-	TN_ATOMIC(uint8_t) *state = state_of(s, shared_chunk_at(s, shared_base(s, p)), p);
+	TN_ATOMIC(uint8_t) *state = shared_state_of(s, shared_chunk_at(s, shared_base_of(s, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
 	tn_set(state, SLOT_LIVE, TN_RELAXED);
 	return p;
 }
 
-static TN_COLD _Noreturn void panic_state(
+static TN_COLD _Noreturn void shared_refuse_state(
 	const shared_slab *s, const void *p, unsigned state, const char *operation) {
-	exact_chunk(s, p, operation);
+	shared_chunk_of_slot(s, p, operation);
 	tn_panic(s->cache.kind, s->name, "%s: %p is %s already", operation, p,
 		(const char *[]){"free", "live", "idle"}[state]);
 }
 
-void tn_shared_slab_turn(tn_shared_slab *hot, void *p, enum slot_state from, enum slot_state to,
+void tn_shared_slab_set_state(tn_shared_slab *hot, void *p, enum slot_state from, enum slot_state to,
 	const char *operation, const void *site) {
 	(void)site;
-	shared_slab *s = shared_of(hot, operation);
+	shared_slab *s = shared_enter(hot, operation);
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
-	const shared_chunk *c = owned_chunk(s, p, operation);
+	const shared_chunk *c = shared_chunk_of(s, p, operation);
 	size_t offset = (size_t)((const char *)p - c->base);
 	if (TN_UNLIKELY(offset >= s->head_offset || offset % ((size_t)1 << s->grain_bits) != 0))
-		exact_chunk(s, p, operation);
+		shared_chunk_of_slot(s, p, operation);
 	uint8_t seen = (uint8_t)from;
-	if (TN_UNLIKELY(!tn_replace(state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))
-		panic_state(s, p, seen, operation);
+	if (TN_UNLIKELY(!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))
+		shared_refuse_state(s, p, seen, operation);
 }
 
-static void note_freed(shared_slab *s, void *p) {
+static void shared_set_free(shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
-	tn_shared_slab_turn(&s->hot, p, SLOT_LIVE, SLOT_FREE, "free", NULL);
+	tn_shared_slab_set_state(&s->hot, p, SLOT_LIVE, SLOT_FREE, "free", NULL);
 	if (s->init == NULL)
 		tn_wipe_slot(p, s->slot_size);
 }
@@ -477,38 +468,38 @@ static void note_freed(shared_slab *s, void *p) {
 /* ---- alloc and free ---- */
 
 void *tn_shared_slab_alloc_slow(tn_shared_slab *hot) {
-	shared_slab *s = shared_of(hot, "alloc");
-	return note_taken(s, tn_cache_take(&s->cache, &tn_near_slab));
+	shared_slab *s = shared_enter(hot, "alloc");
+	return shared_set_live(s, tn_cache_take(&s->cache, &tn_near_slab));
 }
 
 void tn_shared_slab_free_slow(tn_shared_slab *hot, void *p) {
-	shared_slab *s = shared_of(hot, "free");
+	shared_slab *s = shared_enter(hot, "free");
 	if (p == NULL)
 		return;
-	note_freed(s, p);
+	shared_set_free(s, p);
 	tn_cache_give(&s->cache, &tn_near_slab, p);
 }
 
 void *tn_shared_slab_local_alloc_slow(tn_local *l) {
-	cache *c = tn_local_cache((local *)l, "local_alloc");
-	return note_taken(slab_of(c), tn_local_take((local *)l, "local_alloc"));
+	cache *c = tn_cache_of_handle((local *)l, "local_alloc");
+	return shared_set_live(shared_of_cache(c), tn_cache_take_by((local *)l, "local_alloc"));
 }
 
 void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
-	cache *c = tn_local_cache((local *)l, "local_free");
+	cache *c = tn_cache_of_handle((local *)l, "local_free");
 	if (p == NULL)
 		return;
-	note_freed(slab_of(c), p);
-	tn_local_give((local *)l, p, "local_free");
+	shared_set_free(shared_of_cache(c), p);
+	tn_cache_give_by((local *)l, p, "local_free");
 }
 
 tn_local *tn_shared_slab_local(tn_shared_slab *hot) {
-	local *l = tn_cache_handle(&shared_of(hot, "local")->cache);
+	local *l = tn_cache_handle(&shared_enter(hot, "local")->cache);
 	return l != NULL ? &l->hot : (errno = ENOMEM, (tn_local *)NULL);
 }
 
 bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count) {
-	shared_slab *s = shared_of(hot, "alloc_batch");
+	shared_slab *s = shared_enter(hot, "alloc_batch");
 	size_t most = (s->limit_bytes < PTRDIFF_MAX ? s->limit_bytes : PTRDIFF_MAX) / s->slot_size;
 	if (count > most)
 		return errno = ENOMEM, false;
@@ -523,40 +514,40 @@ bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count)
 }
 
 void tn_shared_slab_free_batch(tn_shared_slab *hot, void **slots, size_t count) {
-	shared_of(hot, "free_batch");
+	shared_enter(hot, "free_batch");
 	for (size_t i = 0; i < count; i++)
 		tn_shared_slab_free(hot, slots[i]);
 }
 
 void *tn_shared_slab_take(tn_shared_slab *hot, const void *site) {
 	(void)site;
-	shared_slab *s = shared_of(hot, "get");
+	shared_slab *s = shared_enter(hot, "get");
 	void *p;
-	return find_slots_of_slab(&s->cache, &p, 1) == 1 ? note_taken(s, p) : NULL;
+	return shared_take_slots(&s->cache, &p, 1) == 1 ? shared_set_live(s, p) : NULL;
 }
 
 void tn_shared_slab_put_back(tn_shared_slab *hot, void *p, const void *site) {
 	(void)site;
-	shared_slab *s = shared_of(hot, "put");
-	note_freed(s, p);
-	take_back_slots(&s->cache, &p, 1);
+	shared_slab *s = shared_enter(hot, "put");
+	shared_set_free(s, p);
+	shared_give_slots(&s->cache, &p, 1);
 }
 
 /* ---- flush and trim ---- */
 
 void tn_shared_slab_flush(tn_shared_slab *hot) {
-	tn_cache_flush(&shared_of(hot, "flush")->cache);
+	tn_cache_flush(&shared_enter(hot, "flush")->cache);
 }
 
 size_t tn_shared_slab_trim(tn_shared_slab *hot) {
-	shared_slab *s = shared_of(hot, "trim");
+	shared_slab *s = shared_enter(hot, "trim");
 	tn_lock_take(&s->lock);
 	size_t before = s->taken_bytes;
 	tn_lock_give(&s->lock);
 	tn_cache_drain(&s->cache);
 	tn_lock_take(&s->lock);
-	release_empty_chunks(s);
-	tell_shared_readers(s);
+	shared_give_empty_chunks(s);
+	shared_publish(s);
 	size_t after = s->taken_bytes;
 	tn_lock_give(&s->lock);
 	tn_pages_trim();
@@ -567,16 +558,16 @@ size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 /* ---- looking ---- */
 
 size_t tn_shared_slab_in_use(const tn_shared_slab *hot) {
-	return shared_in_use(shared_of(hot, "in_use"));
+	return shared_count_live(shared_enter(hot, "in_use"));
 }
 
 size_t tn_shared_slab_slot_size(const tn_shared_slab *hot) {
-	return shared_of(hot, "slot_size")->slot_size;
+	return shared_enter(hot, "slot_size")->slot_size;
 }
 
 bool tn_shared_slab_owns(const tn_shared_slab *hot, const void *p) {
-	shared_slab *s = shared_of(hot, "owns");
-	uintptr_t base = shared_base(s, p);
+	shared_slab *s = shared_enter(hot, "owns");
+	uintptr_t base = shared_base_of(s, p);
 	/* Under the lock a chunk does not go back. */
 	tn_lock_take(&s->lock);
 	size_t carved = 0;
@@ -588,7 +579,7 @@ bool tn_shared_slab_owns(const tn_shared_slab *hot, const void *p) {
 
 bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
 	const shared_slab *s = (const shared_slab *)(uintptr_t)hot;
-	return tn_pages_owner(shared_base(s, p)) == s;
+	return tn_pages_owner(shared_base_of(s, p)) == s;
 }
 
 typedef struct flip_job {
@@ -597,11 +588,11 @@ typedef struct flip_job {
 } flip_job;
 
 /* Marks slots of a magazine as free in their chunks; one that is marked already is free twice. */
-static void mark_slots(void *const *slots, size_t count, void *ctx) {
+static void shared_mark(void *const *slots, size_t count, void *ctx) {
 	const flip_job *job = ctx;
 	for (size_t i = 0; i < count; i++) {
-		shared_chunk *c = exact_chunk(job->slab, slots[i], job->operation);
-		size_t grain = grain_of(job->slab, c, slots[i]);
+		shared_chunk *c = shared_chunk_of_slot(job->slab, slots[i], job->operation);
+		size_t grain = shared_grain_of(job->slab, c, slots[i]);
 		if (tn_test_bit(c->bits, grain))
 			tn_panic(job->slab->cache.kind, job->slab->name, "%s: %p is free twice", job->operation,
 				slots[i]);
@@ -609,37 +600,37 @@ static void mark_slots(void *const *slots, size_t count, void *ctx) {
 	}
 }
 
-static void unmark_slots(void *const *slots, size_t count, void *ctx) {
+static void shared_unmark(void *const *slots, size_t count, void *ctx) {
 	const flip_job *job = ctx;
 	for (size_t i = 0; i < count; i++) {
-		shared_chunk *c = exact_chunk(job->slab, slots[i], job->operation);
-		tn_flip_bit(c->bits, grain_of(job->slab, c, slots[i]));
+		shared_chunk *c = shared_chunk_of_slot(job->slab, slots[i], job->operation);
+		tn_flip_bit(c->bits, shared_grain_of(job->slab, c, slots[i]));
 	}
 }
 
 /* Calls `visit` for every slot that is neither in a chunk's bits nor in a magazine. */
-static void each_live(
+static void shared_each(
 	shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx, const char *operation) {
 	flip_job job = {s, operation};
-	tn_cache_each(&s->cache, mark_slots, &job);
+	tn_cache_each(&s->cache, shared_mark, &job);
 	for (shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk)
 		for (size_t i = 0, carved = tn_get(&c->carved, TN_RELAXED); i < carved; i++) {
 			char *slot = c->base + i * s->slot_size;
-			if (!tn_test_bit(c->bits, grain_of(s, c, slot)))
+			if (!tn_test_bit(c->bits, shared_grain_of(s, c, slot)))
 				visit(slot, ctx);
 		}
-	tn_cache_each(&s->cache, unmark_slots, &job);
+	tn_cache_each(&s->cache, shared_unmark, &job);
 }
 
 void tn_shared_slab_each(tn_shared_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx) {
-	each_live(shared_of(hot, "each"), visit, ctx, "each");
+	shared_each(shared_enter(hot, "each"), visit, ctx, "each");
 }
 
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
-	shared_slab *s = shared_of(hot, "stats");
+	shared_slab *s = shared_enter(hot, "stats");
 	tn_lock_take(&s->lock);
-	read_outside(s, stats);
-	count_idle(stats, tn_cache_idle(&s->cache));
+	shared_read(s, stats);
+	shared_read_idle(stats, tn_cache_idle(&s->cache));
 	s->peak = stats->peak_bytes / s->slot_size;
 	tn_lock_give(&s->lock);
 	memcpy(stats->name, s->name, sizeof stats->name);
@@ -655,17 +646,17 @@ typedef struct live_job {
 	size_t count;
 } live_job;
 
-static void verify_live(void *slot, void *ctx) {
+static void shared_verify_slot(void *slot, void *ctx) {
 	live_job *job = ctx;
 	const shared_slab *s = job->slab;
 	job->count++;
 	if (TN_MODE == TN_MODE_RELEASE || s->cache.orphaned)
 		return;
-	unsigned state = tn_get(state_of(s, owned_chunk(s, slot, "verify"), slot), TN_RELAXED);
+	unsigned state = tn_get(shared_state_of(s, shared_chunk_of(s, slot, "verify"), slot), TN_RELAXED);
 	shared_require(s, state != SLOT_FREE, "a slot that is nowhere free is not live");
 }
 
-static size_t count_bits(const shared_slab *s, const shared_chunk *c) {
+static size_t shared_count_bits(const shared_slab *s, const shared_chunk *c) {
 	size_t count = 0;
 	for (size_t i = 0; i < bit_words(s->slot_size, s->grain_bits, s->chunk_slots); i++)
 		count += (size_t)__builtin_popcountll(c->bits[i]);
@@ -673,17 +664,17 @@ static size_t count_bits(const shared_slab *s, const shared_chunk *c) {
 }
 
 bool tn_shared_slab_verify(const tn_shared_slab *hot) {
-	shared_slab *s = shared_of(hot, "verify");
+	shared_slab *s = shared_enter(hot, "verify");
 	live_job job = {s, 0};
-	each_live(s, verify_live, &job, "verify");
+	shared_each(s, shared_verify_slot, &job, "verify");
 	size_t carved = 0, free = 0, chunks = 0, empty = 0;
 	for (const shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk) {
 		size_t here = tn_get(&c->carved, TN_RELAXED);
 		shared_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
 		shared_require(s, here <= s->chunk_slots, "a chunk has more slots than room");
-		shared_require(s, count_bits(s, c) == c->free, "a chunk's free slots do not add up");
+		shared_require(s, shared_count_bits(s, c) == c->free, "a chunk's free slots do not add up");
 		shared_require(
-			s, (slots_left(s, c) > 0) == (c->link != NULL), "a chunk is not where it belongs");
+			s, (shared_count_left(s, c) > 0) == (c->link != NULL), "a chunk is not where it belongs");
 		carved += here;
 		free += c->free;
 		chunks++;
@@ -691,7 +682,7 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 	}
 	shared_require(s, chunks == s->chunk_count && empty == s->empty_count, "the chunks do not add up");
 	shared_require(s, carved - free == tn_get(&s->outside, TN_RELAXED), "the slots do not add up");
-	shared_require(s, job.count == shared_in_use(s), "the slots in use do not add up");
+	shared_require(s, job.count == shared_count_live(s), "the slots in use do not add up");
 	shared_require(s, s->taken_bytes <= s->limit_bytes, "more was taken than the limit");
 	return true;
 }
@@ -699,7 +690,7 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 /* ---- create and destroy ---- */
 
 /* Whether a chunk has room for `count` slots, its head, bits and states. */
-static bool lay_out_chunk(shared_slab *s, size_t count) {
+static bool shared_lay_out_chunk(shared_slab *s, size_t count) {
 	size_t words = bit_words(s->slot_size, s->grain_bits, count);
 	size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * TN_WORD_BITS;
 	size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
@@ -712,24 +703,24 @@ static bool lay_out_chunk(shared_slab *s, size_t count) {
 }
 
 /* Chunks as large as asked for, or as a slot and the head need; as many slots as fit. */
-static bool lay_out_chunks(shared_slab *s, size_t chunk_bytes) {
+static bool shared_lay_out(shared_slab *s, size_t chunk_bytes) {
 	s->grain_bits = grain_bits_of(s->slot_size);
 	for (s->chunk_bytes = chunk_bytes; s->chunk_bytes <= CHUNK_BYTES_MAX; s->chunk_bytes *= 2) {
 		size_t low = 0, high = s->chunk_bytes / s->slot_size;
 		while (low < high) {
 			size_t middle = high - (high - low) / 2;
-			if (lay_out_chunk(s, middle))
+			if (shared_lay_out_chunk(s, middle))
 				low = middle;
 			else
 				high = middle - 1;
 		}
 		if (low > 0)
-			return lay_out_chunk(s, low);
+			return shared_lay_out_chunk(s, low);
 	}
 	return false;
 }
 
-static void choose_capacity(shared_slab *s, size_t asked) {
+static void shared_set_capacity(shared_slab *s, size_t asked) {
 	size_t reach = MAGAZINE_REACH / s->slot_size;
 	size_t most = reach == 0 ? 1 : reach < TN_MAGAZINE_SLOTS_MAX ? reach : TN_MAGAZINE_SLOTS_MAX;
 	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
@@ -758,9 +749,9 @@ tn_shared_slab *tn_shared_slab_make(
 		.ctx = o->ctx,
 		.own_bytes = tn_round_up(RECORD_GAP + sizeof(shared_slab), TN_OS_PAGE)};
 	draft.source = tn_chunks_from(o->source);
-	if (!lay_out_chunks(&draft, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
+	if (!shared_lay_out(&draft, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
 		return errno = EINVAL, NULL;
-	choose_capacity(&draft, o->magazine_slots);
+	shared_set_capacity(&draft, o->magazine_slots);
 	tn_copy_name(draft.name, o->name, kind);
 	draft.taken_bytes = draft.own_bytes;
 	if (draft.own_bytes > draft.limit_bytes)
@@ -771,7 +762,8 @@ tn_shared_slab *tn_shared_slab_make(
 	shared_slab *s = (shared_slab *)(void *)(draft.own + RECORD_GAP);
 	*s = draft;
 	s->cache.name = s->name;
-	tn_cache_init(&s->cache);
+	s->cache.owner_lock = &s->lock;
+	tn_cache_make(&s->cache);
 	s->hot.key = s->cache.key;
 	return &s->hot;
 }
@@ -784,17 +776,17 @@ static const tn_node_kind shared_slab_kind = {
 
 bool tn_shared_slab_list(
 	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
-	shared_slab *s = shared_of(hot, "create");
+	shared_slab *s = shared_enter(hot, "create");
 	if (!tn_list_object(NULL, kind, object, name, &s->node))
 		return false;
 	tn_lock_take(&s->lock);
-	tell_shared_readers(s);
+	shared_publish(s);
 	tn_lock_give(&s->lock);
 	return true;
 }
 
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
-	shared_slab *s = shared_of(hot, "destroy");
+	shared_slab *s = shared_enter(hot, "destroy");
 	/* Threads that are ending may still give slots back, and publish that. */
 	tn_lock_take(&s->lock);
 	tn_node *node = s->node;
@@ -817,12 +809,12 @@ tn_shared_slab *tn_shared_slab_create(
 void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
-	shared_slab *s = shared_of(hot, "destroy");
+	shared_slab *s = shared_enter(hot, "destroy");
 	tn_shared_slab_unlist(hot);
-	tn_cache_close(&s->cache);
-	tn_cache_deinit(&s->cache);
+	tn_cache_unlink(&s->cache);
+	tn_cache_end(&s->cache);
 	while (s->chunks != NULL)
-		release_shared_chunk(s, s->chunks);
+		shared_give_chunk(s, s->chunks);
 	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;
 	s->hot.key = DEAD_KEY;

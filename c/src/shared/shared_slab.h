@@ -33,7 +33,7 @@ bool tn_shared_slab_holds(const tn_shared_slab *s, const void *p);
 
 /* Hardened and debug: a slot goes from one state to another; panics when p is no slot or in another
  * state. `site` is remembered for the next panic. */
-void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
+void tn_shared_slab_set_state(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
 	const char *operation, const void *site);
 
 #endif

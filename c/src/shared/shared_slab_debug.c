@@ -25,19 +25,19 @@ typedef struct locked_slab {
 	char name[TN_NAME_BYTES + 1];
 } locked_slab;
 
-static locked_slab *locked_of(const cache *c) {
+static locked_slab *shared_of_cache(const cache *c) {
 	return (locked_slab *)(void *)((char *)(uintptr_t)c - offsetof(locked_slab, cache));
 }
 
-static locked_slab *alive(const tn_shared_slab *hot, const char *operation) {
+static locked_slab *shared_look(const tn_shared_slab *hot, const char *operation) {
 	locked_slab *s = (locked_slab *)(uintptr_t)hot;
 	if (s->state != TN_ALIVE)
 		tn_panic("shared slab", NULL, "%s: %p is not a live shared slab", operation, (const void *)hot);
 	return s;
 }
 
-static tn_slab *enter(const tn_shared_slab *hot, const char *operation) {
-	locked_slab *s = alive(hot, operation);
+static tn_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
+	locked_slab *s = shared_look(hot, operation);
 	if (tn_get(&s->holder, TN_RELAXED) == tn_os_thread())
 		tn_panic(s->cache.kind, s->name, "%s: called from a callback of its own", operation);
 	tn_lock_take(&s->lock);
@@ -45,58 +45,45 @@ static tn_slab *enter(const tn_shared_slab *hot, const char *operation) {
 	return s->slab;
 }
 
-static void leave(const tn_shared_slab *hot) {
+static void shared_leave(const tn_shared_slab *hot) {
 	locked_slab *s = (locked_slab *)(uintptr_t)hot;
 	tn_set(&s->holder, 0, TN_RELAXED);
 	tn_lock_give(&s->lock);
 }
 
-static bool try_lock_locked_slab(cache *c) {
-	return tn_lock_try(&locked_of(c)->lock);
-}
-
-static void unlock_locked_slab(cache *c) {
-	tn_lock_give(&locked_of(c)->lock);
-}
-
-static const cache_owner locked_slab_owner = {
-	.try_lock = try_lock_locked_slab,
-	.unlock = unlock_locked_slab,
-};
-
 /* ---- alloc and free ---- */
 
-static void *alloc_for(tn_shared_slab *s, const char *operation, const void *site) {
-	void *p = tn_slab_alloc_for(enter(s, operation), site);
-	leave(s);
+static void *shared_alloc_for(tn_shared_slab *s, const char *operation, const void *site) {
+	void *p = tn_slab_alloc_for(shared_enter(s, operation), site);
+	shared_leave(s);
 	return p;
 }
 
-static void free_for(tn_shared_slab *s, void *p, const char *operation, const void *site) {
-	tn_slab_free_for(enter(s, operation), p, site);
-	leave(s);
+static void shared_free_for(tn_shared_slab *s, void *p, const char *operation, const void *site) {
+	tn_slab_free_for(shared_enter(s, operation), p, site);
+	shared_leave(s);
 }
 
 void *tn_shared_slab_alloc_slow(tn_shared_slab *s) {
-	return alloc_for(s, "alloc", TN_CALLER);
+	return shared_alloc_for(s, "alloc", TN_CALLER);
 }
 
 void tn_shared_slab_free_slow(tn_shared_slab *s, void *p) {
-	free_for(s, p, "free", TN_CALLER);
+	shared_free_for(s, p, "free", TN_CALLER);
 }
 
 void *tn_shared_slab_local_alloc_slow(tn_local *l) {
-	cache *c = tn_local_cache((local *)l, "local_alloc");
-	return alloc_for(&locked_of(c)->hot, "local_alloc", TN_CALLER);
+	cache *c = tn_cache_of_handle((local *)l, "local_alloc");
+	return shared_alloc_for(&shared_of_cache(c)->hot, "local_alloc", TN_CALLER);
 }
 
 void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
-	cache *c = tn_local_cache((local *)l, "local_free");
-	free_for(&locked_of(c)->hot, p, "local_free", TN_CALLER);
+	cache *c = tn_cache_of_handle((local *)l, "local_free");
+	shared_free_for(&shared_of_cache(c)->hot, p, "local_free", TN_CALLER);
 }
 
 tn_local *tn_shared_slab_local(tn_shared_slab *s) {
-	local *l = tn_cache_handle(&alive(s, "local")->cache);
+	local *l = tn_cache_handle(&shared_look(s, "local")->cache);
 	return l == NULL ? (errno = ENOMEM, NULL) : &l->hot;
 }
 
@@ -104,47 +91,47 @@ bool tn_shared_slab_alloc_batch(tn_shared_slab *s, void **slots, size_t count) {
 	if (count > PTRDIFF_MAX / tn_shared_slab_slot_size(s))
 		return errno = ENOMEM, false;
 	size_t done = 0;
-	while (done < count && (slots[done] = alloc_for(s, "alloc_batch", TN_CALLER)) != NULL)
+	while (done < count && (slots[done] = shared_alloc_for(s, "alloc_batch", TN_CALLER)) != NULL)
 		done++;
 	bool all = done == count;
 	while (!all && done > 0)
-		free_for(s, slots[--done], "alloc_batch", TN_CALLER);
+		shared_free_for(s, slots[--done], "alloc_batch", TN_CALLER);
 	return all || (errno = ENOMEM, false);
 }
 
 void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t count) {
 	for (size_t i = 0; i < count; i++)
-		free_for(s, slots[i], "free_batch", TN_CALLER);
+		shared_free_for(s, slots[i], "free_batch", TN_CALLER);
 }
 
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site) {
-	return alloc_for(s, "get", site);
+	return shared_alloc_for(s, "get", site);
 }
 
 void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site) {
-	free_for(s, p, "put", site);
+	shared_free_for(s, p, "put", site);
 }
 
 bool tn_shared_slab_holds(const tn_shared_slab *s, const void *p) {
 	return tn_shared_slab_owns(s, p);
 }
 
-void tn_shared_slab_turn(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
+void tn_shared_slab_set_state(tn_shared_slab *s, void *p, enum slot_state from, enum slot_state to,
 	const char *operation, const void *site) {
 	(void)from;
-	tn_slab_set_idle(enter(s, operation), p, to == SLOT_IDLE, operation, site);
-	leave(s);
+	tn_slab_set_idle(shared_enter(s, operation), p, to == SLOT_IDLE, operation, site);
+	shared_leave(s);
 }
 
 /* ---- flush and trim ---- */
 
 void tn_shared_slab_flush(tn_shared_slab *s) {
-	alive(s, "flush");
+	shared_look(s, "flush");
 }
 
 size_t tn_shared_slab_trim(tn_shared_slab *s) {
-	size_t bytes = tn_slab_trim(enter(s, "trim"));
-	leave(s);
+	size_t bytes = tn_slab_trim(shared_enter(s, "trim"));
+	shared_leave(s);
 	tn_pages_trim();
 	return bytes;
 }
@@ -152,43 +139,43 @@ size_t tn_shared_slab_trim(tn_shared_slab *s) {
 /* ---- looking ---- */
 
 size_t tn_shared_slab_in_use(const tn_shared_slab *s) {
-	size_t count = tn_slab_in_use(enter(s, "in_use"));
-	leave(s);
+	size_t count = tn_slab_in_use(shared_enter(s, "in_use"));
+	shared_leave(s);
 	return count;
 }
 
 size_t tn_shared_slab_slot_size(const tn_shared_slab *s) {
-	return tn_slab_slot_size(alive(s, "slot_size")->slab);
+	return tn_slab_slot_size(shared_look(s, "slot_size")->slab);
 }
 
 bool tn_shared_slab_owns(const tn_shared_slab *s, const void *p) {
-	bool owns = tn_slab_owns(enter(s, "owns"), p);
-	leave(s);
+	bool owns = tn_slab_owns(shared_enter(s, "owns"), p);
+	shared_leave(s);
 	return owns;
 }
 
 void tn_shared_slab_each(tn_shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx) {
-	tn_slab_each(enter(s, "each"), visit, ctx);
-	leave(s);
+	tn_slab_each(shared_enter(s, "each"), visit, ctx);
+	shared_leave(s);
 }
 
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
-	const locked_slab *s = alive(hot, "stats");
-	tn_slab_stats(enter(hot, "stats"), stats);
-	leave(hot);
+	const locked_slab *s = shared_look(hot, "stats");
+	tn_slab_stats(shared_enter(hot, "stats"), stats);
+	shared_leave(hot);
 	stats->committed_bytes += s->own_bytes;
 	stats->reserved_bytes += s->own_bytes;
 }
 
 bool tn_shared_slab_verify(const tn_shared_slab *s) {
-	tn_slab_verify(enter(s, "verify"));
-	leave(s);
+	tn_slab_verify(shared_enter(s, "verify"));
+	shared_leave(s);
 	return true;
 }
 
 /* ---- create and destroy ---- */
 
-static tn_slab *make_inner(
+static tn_slab *shared_make_slab(
 	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o, size_t own_bytes) {
 	tn_slab_options inner = {.name = o->name,
 		.chunk_bytes = o->chunk_bytes,
@@ -213,8 +200,8 @@ tn_shared_slab *tn_shared_slab_make(
 		return errno = EINVAL, NULL;
 	locked_slab draft = {.state = TN_ALIVE,
 		.own_bytes = tn_round_up(sizeof(locked_slab), TN_OS_PAGE),
-		.cache = {.owner = &locked_slab_owner, .kind = kind}};
-	draft.slab = make_inner(kind, size, align, o, draft.own_bytes);
+		.cache = {.kind = kind}};
+	draft.slab = shared_make_slab(kind, size, align, o, draft.own_bytes);
 	if (draft.slab == NULL)
 		return NULL;
 	draft.source = tn_chunks_from(o->source);
@@ -226,7 +213,8 @@ tn_shared_slab *tn_shared_slab_make(
 	*s = draft;
 	tn_copy_name(s->name, o->name, kind);
 	s->cache.name = s->name;
-	tn_cache_init(&s->cache);
+	s->cache.owner_lock = &s->lock;
+	tn_cache_make(&s->cache);
 	s->hot.key = s->cache.key;
 	return &s->hot;
 }
@@ -246,14 +234,14 @@ static const tn_node_kind locked_slab_kind = {
 
 bool tn_shared_slab_list(
 	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
-	bool listed = tn_slab_list(enter(hot, "create"), NULL, kind, object, name);
-	leave(hot);
+	bool listed = tn_slab_list(shared_enter(hot, "create"), NULL, kind, object, name);
+	shared_leave(hot);
 	return listed;
 }
 
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
-	tn_slab_unlist(enter(hot, "destroy"));
-	leave(hot);
+	tn_slab_unlist(shared_enter(hot, "destroy"));
+	shared_leave(hot);
 }
 
 tn_shared_slab *tn_shared_slab_create(
@@ -270,10 +258,10 @@ tn_shared_slab *tn_shared_slab_create(
 void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	if (hot == NULL)
 		return;
-	locked_slab *s = alive(hot, "destroy");
+	locked_slab *s = shared_look(hot, "destroy");
 	tn_shared_slab_unlist(hot);
-	tn_cache_close(&s->cache);
-	tn_cache_deinit(&s->cache);
+	tn_cache_unlink(&s->cache);
+	tn_cache_end(&s->cache);
 	tn_slab_destroy(s->slab);
 	tn_chunk_source source = s->source;
 	s->state = TN_DEAD;

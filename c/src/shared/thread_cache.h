@@ -1,10 +1,10 @@
-/* What a shared slab and a pool have in common: every thread's two magazines in front of a depot.
+/* Each thread's two magazines in front of a depot: the part that a shared slab and a pool have in
+ * common. `cache` is the allocator's part, `local` a thread's.
  *
- * `cache` is the allocator's part, `local` a thread's. The owner of a cache gives it slots when the
- * depot has none, and takes back what is surplus; for the cache they are pointers that it never looks
- * behind. */
-#ifndef TENURE_MAGAZINES_H
-#define TENURE_MAGAZINES_H
+ * The owner of a cache gives it slots when the depot has none, and takes back what is surplus. For the
+ * cache slots are pointers; it never reads or writes what they point to. */
+#ifndef TENURE_THREAD_CACHE_H
+#define TENURE_THREAD_CACHE_H
 
 #include <tenure/detail/local.h>
 
@@ -13,28 +13,25 @@
 typedef struct cache cache;
 
 #define CACHE_REFUSED SIZE_MAX
-/* What a destroyed allocator has for a key: nothing near ever has it. */
+/* The key of a destroyed allocator, which nothing near ever has. */
 #define DEAD_KEY UINT64_MAX
 /* A magazine is at most this part of what may be idle. */
 #define TN_SHARES_OF_BOUND 16
 
 /* Called without the depot's lock, by any thread. */
 typedef struct cache_owner {
-	/* Finds up to `count` slots and writes them from slots[0] on; how many it found. 0: there is no
+	/* Takes up to `count` slots, and writes them from slots[0] on; returns how many. 0: there is no
 	 * memory; CACHE_REFUSED: there is, but something else failed. Both set errno. */
-	size_t (*find)(cache *c, void **slots, size_t count);
-	/* Takes slots back for good. */
-	void (*take_back)(cache *c, void **slots, size_t count);
-	/* Looks at slots on their way to the depot; may panic. Returns what they weigh. */
-	size_t (*weigh)(const cache *c, void *const *slots, size_t count);
+	size_t (*take_slots)(cache *c, void **slots, size_t count);
+	/* Gives slots back for good. */
+	void (*give_slots)(cache *c, void **slots, size_t count);
+	/* The weight of slots on their way to the depot; panics at a slot that is not the owner's. */
+	size_t (*weight_of)(const cache *c, void *const *slots, size_t count);
 	/* A page for a magazine, or NULL; and back. */
-	magazine *(*add_magazine)(cache *c);
-	void (*drop_magazine)(cache *c, magazine *m);
+	magazine *(*take_magazine)(cache *c);
+	void (*give_magazine)(cache *c, magazine *m);
 	/* After how many slots that came or went a window of the depot is over; 0 ends it now. */
-	size_t (*window)(cache *c);
-	/* Its lock, for fork; whether it could be had. */
-	bool (*try_lock)(cache *c);
-	void (*unlock)(cache *c);
+	size_t (*window_of)(cache *c);
 } cache_owner;
 
 typedef struct local {
@@ -63,56 +60,57 @@ typedef struct local {
 struct cache {
 	uint64_t key;
 	const cache_owner *owner;
+	tn_lock *owner_lock; /* held by a fork; or NULL */
 	const char *kind, *name;
 	uint32_t least_capacity, most_capacity;
 	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
-	/* What is above is read with many calls, what is below is written with every exchange. */
+	/* The fields above are read with many calls, those below are written with every exchange. */
 	_Alignas(TN_OS_LINE) depot depot;
 	TN_GUARDED(local *) locals;  /* under the depot's lock */
-	TN_GUARDED(magazine *) left; /* in the hands of threads, when it was closed */
+	TN_GUARDED(magazine *) left; /* in the hands of threads when it was unlinked */
 	cache *next, **link;         /* in the registry, under its lock */
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;
 };
 
-/* Fills in a cache whose owner, kind, name and bounds are set, and makes it known. The capacity of a
- * thread's magazines grows from least_capacity to most_capacity. */
-void tn_cache_init(cache *c);
-/* Makes it unknown: waits for threads that are ending, and then no local is alive. What was in the
- * hands of threads is lost. */
-void tn_cache_close(cache *c);
-/* After that: all magazines go back to the owner, but not the slots in them. */
-void tn_cache_deinit(cache *c);
+/* Fills in a cache whose owner, kind, name and bounds are set, and puts it into the registry. The
+ * capacity of a thread's magazines grows from least_capacity to most_capacity. */
+void tn_cache_make(cache *c);
+/* Takes it out of the registry: waits for threads that are ending, and ends all locals. Slots in the
+ * hands of threads are lost. */
+void tn_cache_unlink(cache *c);
+/* After that: gives all magazines back to the owner, but not the slots in them. */
+void tn_cache_end(cache *c);
 
 /* The calling thread's part, for a caller to keep; NULL when the thread is about to end or there is no
  * memory. */
 local *tn_cache_handle(cache *c);
 
-/* What the inlined pop and push could not do, for the calling thread: `take` returns NULL with errno
- * when there is no slot, `give` never fails. A cache that is asked often comes near. */
+/* For the calling thread, when the inlined pop or push failed: `take` returns NULL with errno when
+ * there is no slot, `give` never fails. A cache that is asked often comes near. */
 void *tn_cache_take(cache *c, tn_near *at);
 void tn_cache_give(cache *c, tn_near *at, void *p);
 
-/* The same through a handle, which is not near from then on, and the cache that a handle is of; panics
- * unless that is alive and the handle this thread's. */
-void *tn_local_take(local *l, const char *operation);
-void tn_local_give(local *l, void *p, const char *operation);
-cache *tn_local_cache(const local *l, const char *operation);
+/* The same through a handle, which is not near from then on; and the cache that a handle is of. All
+ * panic unless the cache is alive and the handle this thread's. */
+void *tn_cache_take_by(local *l, const char *operation);
+void tn_cache_give_by(local *l, void *p, const char *operation);
+cache *tn_cache_of_handle(const local *l, const char *operation);
 
-/* This thread's slots to the depot. */
+/* Gives this thread's slots to the depot. */
 void tn_cache_flush(cache *c);
-/* All that the depot and this thread hold to the owner; other threads are asked to flush. */
+/* Gives all that the depot and this thread hold to the owner; asks other threads to flush. */
 void tn_cache_drain(cache *c);
-/* Slots in all magazines, those in the depot, and what the latter weigh; for the owners' figures. */
+/* Slots in all magazines, those in the depot, and the weight of the latter; for the owners' figures. */
 typedef struct idle_slots {
 	size_t count, in_depot, weight;
 } idle_slots;
 idle_slots tn_cache_idle(cache *c);
-/* The same without waiting; no slots when somebody holds the depot for long. */
+/* The same without waiting; no slots when another thread holds the depot for long. */
 idle_slots tn_cache_glance(cache *c);
-/* Calls `visit` with the slots of each magazine, of a closed cache of those in the depot; nobody may
- * use the cache meanwhile. */
+/* Calls `visit` with the slots of each magazine; of an unlinked cache only of those in the depot. No
+ * other thread may use the cache meanwhile. */
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx);
 
 #endif

@@ -37,7 +37,7 @@ struct depot_scenario : engine::scenario {
 		for (int i = 0; i < MAGAZINES; i++)
 			holders[i] = i < 3 ? i : IN_DEPOT;
 		for (int i = 4; i < MAGAZINES; i++)
-			add_to_list(&d.empty, &magazines[i]);
+			depot_push(&d.empty, &magazines[i]);
 		holders[3] = 0;
 		d.empty.low.plain = d.empty.low_before.plain = d.empty.count.plain;
 	}
@@ -59,7 +59,7 @@ struct depot_scenario : engine::scenario {
 		holder_of(m) = (int)number;
 		REQUIRE(TN_AT(m->count) <= CAPACITY && TN_AT(m->weight) == SLOT_WEIGHT * TN_AT(m->count));
 		for (size_t i = 0; i < TN_AT(m->count); i++) {
-			size_t slot = number_of(first_slot(m)[i]);
+			size_t slot = number_of(depot_first_slot(m)[i]);
 			REQUIRE(owners[slot] == IN_DEPOT);
 			owners[slot] = (int)number;
 			REQUIRE(TN_AT(slots[slot]) == stamps[slot]);
@@ -71,7 +71,7 @@ struct depot_scenario : engine::scenario {
 		REQUIRE(holder_of(m) == (int)number);
 		holder_of(m) = IN_DEPOT;
 		for (size_t i = 0; i < TN_AT(m->count); i++) {
-			size_t slot = number_of(first_slot(m)[i]);
+			size_t slot = number_of(depot_first_slot(m)[i]);
 			REQUIRE(owners[slot] == (int)number);
 			owners[slot] = IN_DEPOT;
 			TN_AT(slots[slot]) = stamps[slot] += SLOTS;
@@ -84,7 +84,7 @@ struct depot_scenario : engine::scenario {
 		TN_AT(m->count) = count;
 		TN_AT(m->weight) = count * SLOT_WEIGHT;
 		for (size_t i = 0; i < count; i++)
-			first_slot(m)[i] = &slots[number * CAPACITY + i];
+			depot_first_slot(m)[i] = &slots[number * CAPACITY + i];
 		return m;
 	}
 

@@ -63,7 +63,7 @@ struct surplus : full_for_empty {
 		if (number == 1)
 			take(number, &spare);
 		for (int i = 0; number == 2 && i < 5; i++) {
-			magazine *m = tn_depot_settle(&d, i == 3 ? SIZE_MAX : 0);
+			magazine *m = tn_depot_take_surplus(&d, i == 3 ? SIZE_MAX : 0);
 			if (m != NULL)
 				receive(number, m);
 		}

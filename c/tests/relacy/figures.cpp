@@ -15,12 +15,12 @@ struct shares : engine::scenario {
 	}
 
 	void look() {
-		REQUIRE(count_slots_of(l) == TOTAL);
+		REQUIRE(cache_count_of(l) == TOTAL);
 	}
 
 	void load_share(int change) {
-		load(l, magazines[change % 2], ROOM, (size_t)(TOTAL - 1 - change));
-		set_previous(l, magazines[(change + 1) % 2], (size_t)(1 + change));
+		cache_load(l, magazines[change % 2], ROOM, (size_t)(TOTAL - 1 - change));
+		cache_set_previous(l, magazines[(change + 1) % 2], (size_t)(1 + change));
 	}
 
 	void before() {
@@ -39,9 +39,9 @@ struct shares : engine::scenario {
 			return;
 		}
 		for (int i = 1; i < CHANGES; i++) {
-			begin_change(l);
+			cache_begin_change(l);
 			load_share(i);
-			end_change(l);
+			cache_end_change(l);
 		}
 	}
 
@@ -60,12 +60,12 @@ struct moves : shares {
 			look();
 			return;
 		}
-		bring_near(l, &tn_near_slab);
-		begin_change(l);
+		cache_move_near(l, &tn_near_slab);
+		cache_begin_change(l);
 		load_share(1);
-		end_change(l);
+		cache_end_change(l);
 		l->cache = (cache *)&l;
-		put_away(&tn_near_slab);
+		cache_move_far(&tn_near_slab);
 	}
 };
 

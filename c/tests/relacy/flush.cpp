@@ -45,13 +45,13 @@ struct drain : gather {
 			magazine *second = &magazines[3];
 			TN_AT(second->count) = 1;
 			TN_AT(second->weight) = SLOT_WEIGHT;
-			*first_slot(second) = &slots[2];
+			*depot_first_slot(second) = &slots[2];
 			give(number, second);
 			return;
 		}
 		give(number, fill(number, number));
 		for (int i = 0; i < 3; i++) {
-			magazine *m = number == 1 ? tn_depot_take_any(&d) : tn_depot_settle(&d, 0);
+			magazine *m = number == 1 ? tn_depot_take_any(&d) : tn_depot_take_surplus(&d, 0);
 			if (m != NULL)
 				receive(number, m);
 		}

@@ -70,6 +70,7 @@ bool relacy_replace(type *at, type *seen, given value, int how, const engine::pl
 #define TN_RELAXED engine::RELAXED
 #define TN_ACQUIRE engine::ACQUIRE
 #define TN_RELEASE engine::RELEASE
+#define TN_ACQ_REL engine::ACQ_REL
 #define tn_get(at, order) relacy_get(at, order, HERE)
 #define tn_set(at, value, order) relacy_set(at, value, order, HERE)
 #define tn_swap(at, value, order) relacy_swap(at, value, order, HERE)
@@ -113,17 +114,17 @@ template <typename type> struct guarded {
 	guarded &operator=(const guarded &other) {
 		return write(other.read(HERE), HERE), *this;
 	}
-	guarded &operator++() {
-		return write(read(HERE) + 1, HERE), *this;
+	guarded &operator+=(type value) {
+		return write(read(HERE) + value, HERE), *this;
 	}
-	guarded &operator--() {
-		return write(read(HERE) - 1, HERE), *this;
+	guarded &operator-=(type value) {
+		return write(read(HERE) - value, HERE), *this;
 	}
 	void operator++(int) {
-		++*this;
+		*this += 1;
 	}
 	void operator--(int) {
-		--*this;
+		*this -= 1;
 	}
 };
 

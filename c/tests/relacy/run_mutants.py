@@ -28,7 +28,8 @@ FEW = ["lock_give_relaxed", "lock_wake_lost", "depot_spare_kept", "figures_not_o
 # What several mutants change: the stores that begin and end a change of a thread's magazines.
 BEGIN = ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"
          "\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + 1, TN_RELEASE);\n")
-END = "static void end_change(local *l) {\n\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + "
+END = ("static void cache_end_change(local *l) {\n"
+       "\ttn_set(&l->changes, tn_get(&l->changes, TN_RELAXED) + ")
 
 # And those that begin or end a node's life, and a change of its figures.
 LIFE = "\ttn_set(&n->life, tn_get(&n->life, TN_RELAXED) + 1, "
@@ -61,74 +62,74 @@ MUTANTS = [
         ("tn_replace(&l->state, &seen, LOCK_HELD, TN_ACQUIRE))\n\t\t\treturn;",
          "tn_swap(&l->state, LOCK_HELD, TN_ACQUIRE) + 1)\n\t\t\treturn;")]),
 
-    ("depot_listed_unlocked", "exchange", "depot.h", [
-        ("\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n\treturn room;",
-         "\t}\n\ttn_lock_give(&d->lock);\n\tif (room)\n\t\tadd_to_list(&d->full, m);\n"
+    ("depot_listed_unlocked", "exchange", "shared/depot.h", [
+        ("\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n\treturn room;",
+         "\t}\n\ttn_lock_give(&d->lock);\n\tif (room)\n\t\tdepot_push(&d->full, m);\n"
          "\treturn room;")]),
-    ("depot_counted_unlocked", "exchange", "depot.h", [
-        ("\t\tcount_in(d, m);\n\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);",
-         "\t\tadd_to_list(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n"
-         "\tif (room)\n\t\tcount_in(d, m);")]),
-    ("depot_counted_too_late", "exchange", "depot.h", [
-        ("\t\tcount_out(d, m);\n\t\tif (spare != NULL)", "\t\tif (spare != NULL)"),
+    ("depot_counted_unlocked", "exchange", "shared/depot.h", [
+        ("\t\tdepot_count_in(d, m);\n\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);",
+         "\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n"
+         "\tif (room)\n\t\tdepot_count_in(d, m);")]),
+    ("depot_counted_too_late", "exchange", "shared/depot.h", [
+        ("\t\tdepot_count_out(d, m);\n\t\tif (spare != NULL)", "\t\tif (spare != NULL)"),
         ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Gives a full",
-         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tcount_out(d, m);\n\treturn m;\n}\n\n"
+         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tdepot_count_out(d, m);\n\treturn m;\n}\n\n"
          "/* Gives a full")]),
-    ("depot_listed_twice", "exchange", "depot.h", [
-        ("\t\tadd_to_list(&d->full, m);\n\t}",
-         "\t\tadd_to_list(&d->full, m);\n\t\tadd_to_list(&d->empty, m);\n\t}")]),
-    ("depot_spare_kept", "exchange", "depot.h", [
-        ("\t\tif (spare != NULL)\n\t\t\tadd_to_list(&d->empty, spare);\n\t}",
-         "\t}\n\tif (spare != NULL)\n\t\tadd_to_list(&d->empty, spare);")]),
-    ("depot_room_not_asked", "exchange", "depot.h", [
+    ("depot_listed_twice", "exchange", "shared/depot.h", [
+        ("\t\tdepot_push(&d->full, m);\n\t}",
+         "\t\tdepot_push(&d->full, m);\n\t\tdepot_push(&d->empty, m);\n\t}")]),
+    ("depot_spare_kept", "exchange", "shared/depot.h", [
+        ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
+         "\t}\n\tif (spare != NULL)\n\t\tdepot_push(&d->empty, spare);")]),
+    ("depot_room_not_asked", "exchange", "shared/depot.h", [
         ("\tif (room) {", "\tif (true) {")]),
-    ("depot_looked_unlocked", "exchange", "depot.h", [
-        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = take_from_list(&d->full);",
-         "\tmagazine *m = take_from_list(&d->full);\n\ttn_lock_take(&d->lock);")]),
-    ("depot_surplus_not_counted", "exchange", "depot.h", [
-        ("\tif (m != NULL && list == &d->full)\n\t\tcount_out(d, m);\n", "")]),
-    ("depot_empty_unlocked", "flush", "depot.h", [
-        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = take_from_list(&d->empty);\n"
-         "\ttn_lock_give(&d->lock);", "\tmagazine *m = take_from_list(&d->empty);")]),
-    ("depot_partial_stays", "flush", "depot.h", [
-        ("\t\tm = TN_AT(d->partial);\n\t\tTN_AT(d->partial) = NULL;\n",
-         "\t\tm = TN_AT(d->partial);\n")]),
-    ("depot_filled_stays_partial", "flush", "depot.h", [
-        ("\t\t\tadd_to_list(&d->full, TN_AT(d->partial));\n\t\t\tTN_AT(d->partial) = NULL;\n",
-         "\t\t\tadd_to_list(&d->full, TN_AT(d->partial));\n")]),
-    ("depot_taken_not_asked", "flush", "depot.h", [
+    ("depot_looked_unlocked", "exchange", "shared/depot.h", [
+        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = depot_pop(&d->full);",
+         "\tmagazine *m = depot_pop(&d->full);\n\ttn_lock_take(&d->lock);")]),
+    ("depot_surplus_not_counted", "exchange", "shared/depot.h", [
+        ("\tif (m != NULL && full)\n\t\tdepot_count_out(d, m);\n", "")]),
+    ("depot_empty_unlocked", "flush", "shared/depot.h", [
+        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = depot_pop(&d->empty);\n"
+         "\ttn_lock_give(&d->lock);", "\tmagazine *m = depot_pop(&d->empty);")]),
+    ("depot_partial_stays", "flush", "shared/depot.h", [
+        ("\t\tm = d->partial;\n\t\td->partial = NULL;\n",
+         "\t\tm = d->partial;\n")]),
+    ("depot_filled_stays_partial", "flush", "shared/depot.h", [
+        ("\t\t\tdepot_push(&d->full, d->partial);\n\t\t\td->partial = NULL;\n",
+         "\t\t\tdepot_push(&d->full, d->partial);\n")]),
+    ("depot_taken_not_asked", "flush", "shared/depot.h", [
         ("\tif (taken) {", "\tif (true) {")]),
-    ("depot_gathered_unlocked", "flush", "depot.h", [
-        ("\t\tcount_in(d, m);\n\t\tif (TN_AT(d->partial) != NULL)\n",
-         "\t\tcount_in(d, m);\n\t\ttn_lock_give(&d->lock);\n\t\ttn_lock_take(&d->lock);\n"
-         "\t\tmagazine *partial = TN_AT(d->partial);\n\t\ttn_lock_give(&d->lock);\n"
+    ("depot_gathered_unlocked", "flush", "shared/depot.h", [
+        ("\t\tdepot_count_in(d, m);\n\t\tif (d->partial != NULL)\n",
+         "\t\tdepot_count_in(d, m);\n\t\ttn_lock_give(&d->lock);\n\t\ttn_lock_take(&d->lock);\n"
+         "\t\tmagazine *partial = d->partial;\n\t\ttn_lock_give(&d->lock);\n"
          "\t\ttn_lock_take(&d->lock);\n\t\tif (partial != NULL)\n")]),
 
-    ("figures_not_odd", "figures", "magazines.c", [
+    ("figures_not_odd", "figures", "shared/thread_cache.c", [
         (BEGIN, "\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"),
         (END + "1, TN_RELEASE);", END + "2, TN_RELEASE);")]),
-    ("figures_begin_relaxed", "figures", "magazines.c", [
+    ("figures_begin_relaxed", "figures", "shared/thread_cache.c", [
         (BEGIN, BEGIN.replace("TN_RELEASE", "TN_RELAXED"))]),
-    ("figures_end_relaxed", "figures", "magazines.c", [
+    ("figures_end_relaxed", "figures", "shared/thread_cache.c", [
         (END + "1, TN_RELEASE);", END + "1, TN_RELAXED);")]),
-    ("figures_count_not_noted", "figures", "magazines.c", [
+    ("figures_count_not_noted", "figures", "shared/thread_cache.c", [
         ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n", "")]),
-    ("figures_previous_relaxed", "figures", "magazines.c", [
+    ("figures_previous_relaxed", "figures", "shared/thread_cache.c", [
         ("tn_set(&l->previous_count, count, TN_RELEASE)",
          "tn_set(&l->previous_count, count, TN_RELAXED)")]),
-    ("figures_loaded_relaxed", "figures", "magazines.c", [
+    ("figures_loaded_relaxed", "figures", "shared/thread_cache.c", [
         ("tn_set(&l->bottom, bottom, TN_RELEASE)", "tn_set(&l->bottom, bottom, TN_RELAXED)"),
-        ("bottom + fill, __ATOMIC_RELEASE)", "bottom + fill, __ATOMIC_RELAXED)")]),
-    ("figures_look_relaxed", "figures", "magazines.c", [
+        ("bottom + fill, TN_RELEASE)", "bottom + fill, TN_RELAXED)")]),
+    ("figures_look_relaxed", "figures", "shared/thread_cache.c", [
         ("tn_get(&l->previous_count, TN_ACQUIRE)", "tn_get(&l->previous_count, TN_RELAXED)")]),
-    ("figures_begin_look_relaxed", "figures", "magazines.c", [
+    ("figures_begin_look_relaxed", "figures", "shared/thread_cache.c", [
         ("uint32_t before = tn_get(&l->changes, TN_ACQUIRE)",
          "uint32_t before = tn_get(&l->changes, TN_RELAXED)")]),
-    ("figures_no_second_look", "figures", "magazines.c", [
+    ("figures_no_second_look", "figures", "shared/thread_cache.c", [
         (" && tn_get(&l->changes, TN_RELAXED) == before)", ")")]),
-    ("figures_odd_accepted", "figures", "magazines.c", [
+    ("figures_odd_accepted", "figures", "shared/thread_cache.c", [
         ("\t\tif (before % 2 != 0)\n\t\t\tbreak;\n", "")]),
-    ("figures_two_magazines", "figures", "magazines.c", [
+    ("figures_two_magazines", "figures", "shared/thread_cache.c", [
         ("if (same && tn_get(&l->changes", "if (tn_get(&l->changes")]),
 
     ("listed_figures_relaxed", "listed", "listing/node.h", [
@@ -171,66 +172,69 @@ MUTANTS = [
     ("listed_next_of_the_gone", "listed", "listing/node.h", [
         ("\tif (here && (older", "\tif ((older")]),
 
-    ("retire_not_a_guest", "retire", "magazines.c", [
-        ("\tc->guests = c->guests + 1;\n", ""),
-        ("\tif (c->guests > 0)\n\t\tc->guests = c->guests - 1;\n", "")]),
-    ("retire_guests_not_awaited", "retire", "magazines.c", [
+    ("retire_not_a_guest", "retire", "shared/thread_cache.c", [
+        ("\tc->guests++;\n", ""),
+        ("\tif (c->guests > 0)\n\t\tc->guests--;\n", "")]),
+    ("retire_guests_not_awaited", "retire", "shared/thread_cache.c", [
         ("while (c->guests > 0) {", "while (false) {")]),
-    ("retire_guest_unlocked", "retire", "magazines.c", [
+    ("retire_guest_unlocked", "retire", "shared/thread_cache.c", [
         ("\tvisit(c, l);\n\ttn_lock_take(&registry.lock);\n", "\tvisit(c, l);\n"),
-        ("\t\tc->guests = c->guests - 1;\n",
-         "\t\tc->guests = c->guests - 1;\n\ttn_lock_take(&registry.lock);\n")]),
-    ("retire_stays_listed", "retire", "magazines.c", [
-        ("\t\t\tvisit_as_guest(l, give_all_and_leave);", "\t\t\tvisit_as_guest(l, give_all);")]),
-    ("retire_leaves_unlocked", "retire", "magazines.c", [
-        ("\ttn_lock_take(&c->depot.lock);\n\t*l->link_of_cache", "\t*l->link_of_cache"),
-        ("->link_of_cache = l->link_of_cache;\n\ttn_lock_give(&c->depot.lock);",
-         "->link_of_cache = l->link_of_cache;")]),
-    ("retire_keeps_magazines", "retire", "magazines.c", [
-        ("\t\t\tvisit_as_guest(l, give_all);\n", "\t\t\tcontinue;\n"),
-        ("\tgive_all(c, l);\n\tleave_cache(c, l);", "\tleave_cache(c, l);")]),
-    ("retire_not_left_to_owner", "retire", "magazines.c", [
-        ("\t\tleave_magazine(c, l->previous);\n", "")]),
-    ("retire_stays_alive", "retire", "magazines.c", [
-        ("\t\ttn_set(&l->cache, NULL, TN_RELAXED);\n\t\t__atomic_store_n", "\t\t__atomic_store_n")]),
-    ("retire_dead_top_returns", "retire", "magazines.c", [
-        ("\tif (tn_get(&l->cache, TN_RELAXED) == NULL)\n\t\tTN_STORE(&l->hot.top, no_top);\n", "")]),
-    ("retire_top_stored", "retire", "magazines.c", [
-        ("\tif (l->handled)\n\t\t(void)__atomic_exchange_n",
-         "\tif (false)\n\t\t(void)__atomic_exchange_n")]),
-    ("spare_given_and_kept", "traffic", "magazines.c", [
-        ("\tif (full != NULL) {\n\t\tset_previous(l, l->loaded, 0);",
+        ("\t\tc->guests--;\n",
+         "\t\tc->guests--;\n\ttn_lock_take(&registry.lock);\n")]),
+    ("retire_stays_listed", "retire", "shared/thread_cache.c", [
+        ("cache_visit_as_guest(l, cache_give_all_and_unlink);",
+         "cache_visit_as_guest(l, cache_give_all);")]),
+    ("retire_leaves_unlocked", "retire", "shared/thread_cache.c", [
+        ("\ttn_lock_take(&c->depot.lock);\n\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);\n"
+         "\ttn_lock_give(&c->depot.lock);", "\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);")]),
+    ("retire_keeps_magazines", "retire", "shared/thread_cache.c", [
+        ("\t\t\tcache_visit_as_guest(l, cache_give_all);\n", "\t\t\tcontinue;\n"),
+        ("\tcache_give_all(c, l);\n\tcache_unlink_local(c, l);", "\tcache_unlink_local(c, l);")]),
+    ("retire_not_left_to_owner", "retire", "shared/thread_cache.c", [
+        ("\t\tcache_keep_magazine(c, l->previous);\n", "")]),
+    ("retire_stays_alive", "retire", "shared/thread_cache.c", [
+        ("\t\ttn_set(&l->cache, NULL, TN_RELAXED);\n\t\ttn_set(&l->hot.top",
+         "\t\ttn_set(&l->hot.top")]),
+    ("retire_dead_top_returns", "retire", "shared/thread_cache.c", [
+        ("\tif (tn_get(&l->cache, TN_RELAXED) == NULL)\n\t\t"
+         "tn_set(&l->hot.top, no_top, TN_RELAXED);\n", "")]),
+    ("retire_top_stored", "retire", "shared/thread_cache.c", [
+        ("\tif (l->handled)\n\t\t(void)tn_swap", "\tif (false)\n\t\t(void)tn_swap")]),
+    ("spare_given_and_kept", "traffic", "shared/thread_cache.c", [
+        ("\tif (full != NULL) {\n\t\tcache_set_previous(l, l->loaded, 0);",
          "\tif (full != NULL) {\n\t\tbool keep = exchanged && l->previous != NULL;\n"
-         "\t\tset_previous(l, keep ? TN_AT(l->previous) : TN_AT(l->loaded), 0);")]),
-    ("given_and_returned", "traffic", "magazines.c", [
-        ("\tif (tn_depot_give_some(&c->depot, m, false))\n\t\treturn;\n",
-         "\ttn_depot_give_some(&c->depot, m, false);\n")]),
-    ("bits_unlocked", "traffic", "shared_slab.c", [
-        ("\tshared_slab *s = slab_of(cache);\n\ttn_lock_take(&s->lock);",
-         "\tshared_slab *s = slab_of(cache);\n\ttn_lock_take(&s->lock);\n\ttn_lock_give(&s->lock);"),
-        ("- count, TN_RELAXED);\n\ttn_lock_give(&s->lock);", "- count, TN_RELAXED);")]),
-    ("outside_unlocked", "traffic", "shared_slab.c", [
+         "\t\tcache_set_previous(l, keep ? TN_AT(l->previous) : TN_AT(l->loaded), 0);")]),
+    ("given_and_returned", "traffic", "shared/thread_cache.c", [
+        ("\t\tif (!tn_depot_give_some(&c->depot, m, false))\n\t\t\tcache_return_magazine(c, m);",
+         "\t\ttn_depot_give_some(&c->depot, m, false);\n\t\tcache_return_magazine(c, m);")]),
+    ("bits_unlocked", "traffic", "shared/shared_slab.c", [
+        ("\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);",
+         "\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);\n"
+         "\ttn_lock_give(&s->lock);"),
+        ("- count, TN_RELAXED);\n\tshared_publish(s);\n\ttn_lock_give(&s->lock);",
+         "- count, TN_RELAXED);")]),
+    ("outside_unlocked", "traffic", "shared/shared_slab.c", [
         ("\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);\n"
-         "\ttn_lock_give(&s->lock);",
+         "\tshared_publish(s);\n\ttn_lock_give(&s->lock);",
          "\ttn_lock_give(&s->lock);\n"
          "\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);")]),
 
-    ("state_looked_then_set", "state", "shared_slab.c", [
-        ("\tif (TN_UNLIKELY(!tn_replace(state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))\n",
-         "\tseen = tn_get(state_of(s, c, p), TN_RELAXED);\n\tif (seen == from)\n"
-         "\t\ttn_set(state_of(s, c, p), (uint8_t)to, TN_RELAXED);\n\telse\n")]),
-    ("state_set", "state", "shared_slab.c", [
-        ("!tn_replace(state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)",
-         "(tn_set(state_of(s, c, p), (uint8_t)to, TN_RELAXED), false)")]),
-    ("window_ended_twice", "window", "pool.c", [
+    ("state_looked_then_set", "state", "shared/shared_slab.c", [
+        ("\tif (TN_UNLIKELY(!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))\n",
+         "\tseen = tn_get(shared_state_of(s, c, p), TN_RELAXED);\n\tif (seen == from)\n"
+         "\t\ttn_set(shared_state_of(s, c, p), (uint8_t)to, TN_RELAXED);\n\telse\n")]),
+    ("state_set", "state", "shared/shared_slab.c", [
+        ("!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)",
+         "(tn_set(shared_state_of(s, c, p), (uint8_t)to, TN_RELAXED), false)")]),
+    ("window_ended_twice", "window", "shared/pool.c", [
         ("return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;",
          "return tn_set(&p->window_began, next, TN_RELEASE), 0;")]),
-    ("window_clock_first", "window", "pool.c", [
+    ("window_clock_first", "window", "shared/pool.c", [
         ("\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);\n"
          "\tuint64_t now = tn_os_milliseconds();",
          "\tuint64_t now = tn_os_milliseconds();\n"
          "\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);")]),
-    ("window_of_silence_lost", "window", "pool.c", [
+    ("window_of_silence_lost", "window", "shared/pool.c", [
         ("? now : now - p->decay_ms;", "? now : now;")]),
 ]
 

@@ -25,7 +25,7 @@ struct end_once : engine::scenario {
 
 	void thread(unsigned number) {
 		for (int i = 0; i < 3; i++) {
-			ended[number] += window_of_pool(&((pool *)pool_)->cache) == 0;
+			ended[number] += pool_window_of(&((pool *)pool_)->cache) == 0;
 			milliseconds++;
 		}
 	}
