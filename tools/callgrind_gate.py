@@ -1,9 +1,9 @@
-"""Instructions of each fast path, against c/tests/gate/expected.json: more than 0.5 % above fails.
+"""Counts the instructions of each fast path; more than 0.5 % above c/tests/gate/expected.json fails.
 
     callgrind_gate.py [--update]
 
-Instruction counts do not depend on what else the machine does, but on the compiler: it and its flags
-are pinned here. `--update` writes what was counted in place of what was expected.
+Instruction counts do not depend on the load of the machine, but on the compiler. This file pins the
+compiler and its flags. `--update` replaces the expected counts by the new ones.
 """
 
 import json
@@ -25,7 +25,7 @@ def run(*command):
 
 
 def build(mode, scratch):
-    """Program and library as separate objects: nothing is inlined that a user's would not be."""
+    """Compiles program and library apart, so that only the headers are inlined, as for a user."""
     program = os.path.join(scratch, mode)
     objects = []
     for source in "c/src/tenure.c", "c/tests/gate/fast_paths.c":
@@ -52,7 +52,7 @@ def measure():
 
 
 def compare(counts, expected):
-    """Prints every path; returns how many got worse."""
+    """Prints every path; returns the number of paths that got worse."""
     worse = 0
     for path, now in counts.items():
         before = expected.get(path)
@@ -72,7 +72,7 @@ def main():
     with open(EXPECTED, encoding="utf-8") as file:
         expected = json.load(file)
     if expected["compiler"] != f"gcc {version}":
-        print(f"note: expected.json is of {expected['compiler']}, this is gcc {version}")
+        print(f"note: expected.json was counted with {expected['compiler']}, this is gcc {version}")
     sys.exit(compare(counts, expected["instructions"]) != 0)
 
 

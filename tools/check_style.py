@@ -1,10 +1,11 @@
-"""Style as a test: what docs/style.md asks for and a machine can see. `--fix` runs the formatter and
+"""Style as a test: the rules of docs/style.md that a machine can check. `--fix` runs the formatter and
 repairs white space.
 
-Every rule is a function from a file's path and text to complaints (line, what); RULES says which files
-it reads.
+Every rule is a function from a file's path and text to complaints (line, what). RULES lists the files
+that each rule reads.
 """
 
+import json
 import os
 import re
 import shutil
@@ -32,7 +33,7 @@ TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "M
 ENGLISH = ("c/include/", "c/top/", "examples/")
 QUOTING = ("docs/style.md", "docs/cpp.md", "docs/watching.md", "bench/README.md")
 
-# Spelt in parts, so that this file does not break its own rule.
+# Written in parts, so that this file keeps its own rule.
 FORBIDDEN = [
     ("an absolute path of one machine", "/" + r"work/"),
     ("a registry's host", r"(deb\.debian|security\.debian|pypi|pythonhosted|crates|proxy\.golang)"
@@ -41,7 +42,7 @@ FORBIDDEN = [
 
 
 def files_of_the_tree():
-    """What git knows or would add; where there is no git, everything that is not built."""
+    """Files that git has or would add; without git, all files that are not built."""
     try:
         listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"],
                                 capture_output=True, text=True, check=True).stdout.splitlines()
@@ -93,8 +94,8 @@ FUNCTION = re.compile(r"^(\t?)(?!(?:struct|enum|union|typedef|extern|namespace)\
 
 
 def functions(text):
-    """(name, first line, body) of what looks like a function definition: a `{` at the end of a head
-    that began in column 0, or in a class a tab further, up to the first `}` in that column."""
+    """(name, first line, body) of each function definition: from a head that begins in column 0, or in
+    a class a tab further, and ends with `{`, to the first `}` in that column."""
     for match in FUNCTION.finditer(text):
         yield match[2], line_of(text, match.start()), match[3]
 
@@ -175,8 +176,8 @@ CLASS = re.compile(r"^(/\*(?:(?!\*/).)*\*/\n)?(?:template <[^\n]*>\s+)?class "
 
 
 def check_cpp_contracts(path, text):
-    """A class of a C++ header says what it is and its `threads`; what hands out memory has a comment,
-    which members that follow each other without an empty line share."""
+    """A class of a C++ header has a sentence and its `threads`. A member that hands out memory has a
+    comment, which members that follow each other without an empty line share."""
     public = re.sub(r"^namespace detail \{$.*?^\}$", lambda match: "\n" * match[0].count("\n"), text,
                     flags=re.M | re.S)
     for match in CLASS.finditer(public):
@@ -317,6 +318,38 @@ def check_format(files):
             yield path, int(line), "not as the formatter has it: make fmt"
 
 
+def measured(source, names):
+    """A figure of a committed file: an instruction count, a ratio, or nanoseconds."""
+    rows = json.loads(read(source))
+    if "instructions" in rows:
+        return rows["instructions"][" ".join(names)]
+    workload, subject, *peer = names
+    row = next(row for row in rows if (row["workload"], row["subject"], row["threads"]) ==
+               (workload, subject, 1))
+    return row["ratio"][peer[0]]["median"] if peer else row["ns_per_op"]
+
+
+def check_figures(path, text):
+    """Each row's figure stands in its document and is what was measured, rounded."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#"):
+            continue
+        document, figure, source, *names = line.split()
+        found = f"{measured(source, names):.{len(figure.partition('.')[2])}f}"
+        if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.]*\d)", read(document)):
+            yield number, f"{document} has no figure {figure}"
+        elif found != figure:
+            yield number, f"{' '.join(names)} is {found} in {source}, not {figure}"
+
+
+def check_sources(path, text):
+    """A paragraph with a measured time or ratio names its results."""
+    for match in re.finditer(r"(?:[^\n]+\n)+", text):
+        figure = re.search(r"\d (?:ns|us)\b|\b\d\.\d+ (?:of|times)\b", match[0])
+        if figure and "results" not in match[0]:
+            yield line_of(text, match.start()), f"no results are named for {figure[0]}"
+
+
 RULES = [
     (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
@@ -333,6 +366,8 @@ RULES = [
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),
+    (lambda path: path.endswith(".md") and not path.startswith("bench/"), [check_sources]),
+    (lambda path: path == "bench/results/figures.txt", [check_figures]),
 ]
 
 
