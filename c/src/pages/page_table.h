@@ -1,5 +1,5 @@
-/* The page layer's side table: from a chunk's address to its owner, in two steps. Its entries are
- * explained in pages.c; here so that the look-up is inlined. */
+/* The side table of the page layer: from a chunk's address to its owner, in two steps. pages.c explains
+ * its entries; the look-up is here, to be inlined. */
 #ifndef TENURE_PAGE_TABLE_H
 #define TENURE_PAGE_TABLE_H
 
@@ -23,14 +23,14 @@ extern tn_table_entry *tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_L
 static inline tn_table_entry *tn_table_at(uintptr_t base) {
 	if (base >> TN_TABLE_LEAF_BITS >= sizeof tn_table / sizeof tn_table[0])
 		return NULL;
-	/* Pairs with the release in add_leaf: whoever sees the leaf sees it mapped. */
+	/* Pairs with the release in table_add_leaf: a thread that sees the leaf sees it mapped. */
 	tn_table_entry *leaf = tn_get(&tn_table[base >> TN_TABLE_LEAF_BITS], TN_ACQUIRE);
 	size_t index = (base & (((uintptr_t)1 << TN_TABLE_LEAF_BITS) - 1)) >> TN_TABLE_PAGE_BITS;
 	return leaf == NULL ? NULL : &leaf[index];
 }
 
-/* The owner of the chunk that begins at `base`, which may be any value: nothing behind it is read. NULL
- * when there is none. */
+/* The owner of the chunk that begins at `base`, or NULL. `base` may be any value: nothing behind it is
+ * read. */
 static inline void *tn_pages_owner(uintptr_t base) {
 	tn_table_entry *e = tn_table_at(base);
 	uintptr_t owner = e == NULL ? 0 : tn_get(e, TN_RELAXED);

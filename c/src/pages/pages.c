@@ -1,17 +1,17 @@
 /* The page layer. See pages.h for what it promises.
  *
- * Address space comes in regions, reserved whole and committed as chunks are carved from them in order.
- * A chunk that comes back is in exactly one place:
+ * Address space comes in regions. A region is reserved whole, and committed as chunks are carved from
+ * it in order. A chunk that comes back is in exactly one place:
  *
  *   the thread's cache   warm, found without a lock; emptied when the thread ends
- *   the warm list        warm, under the lock; bounded, and halved towards what has been needed: with
- *                        every TICK releases of a class, half of the chunks that stayed untouched since
- *                        the last tick go cold (the low-watermark rule of the h2o web server)
+ *   the warm list        warm, under the lock, bounded; with every TICK releases of a class, half of
+ *                        the chunks that stayed untouched since the last tick go cold (the
+ *                        low-watermark rule of the h2o web server)
  *   the cold list        its memory given back, its addresses kept for reuse
  *   the quarantine       debug only: every access faults, until 64 MiB of chunks are in it
  *
- * Lists are linked through the side table, never through the chunks, so that a stale pointer into a
- * chunk can mislead nobody:
+ * Lists are linked through the side table, never through the chunks: a write through a stale pointer
+ * cannot break them.
  *
  * I1  an entry is 0, an owner (even), or a link: the next chunk's address with bit 0 set.
  * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */
@@ -75,7 +75,7 @@ static _Thread_local struct {
 /* ---- the side table ---- */
 
 /* Under the lock. */
-static bool add_leaf(uintptr_t base) {
+static bool table_add_leaf(uintptr_t base) {
 	size_t index = base >> LEAF_BITS;
 	if (index >= sizeof tn_table / sizeof tn_table[0])
 		return errno = ENOMEM, false;
@@ -93,10 +93,10 @@ static bool add_leaf(uintptr_t base) {
 	return true;
 }
 
-static bool add_leaves(const char *p, size_t size) {
+static bool table_add_leaves(const char *p, size_t size) {
 	uintptr_t last = ((uintptr_t)p + size - 1) >> LEAF_BITS;
 	for (uintptr_t i = (uintptr_t)p >> LEAF_BITS; i <= last; i++)
-		if (!add_leaf(i << LEAF_BITS))
+		if (!table_add_leaf(i << LEAF_BITS))
 			return false;
 	return true;
 }
@@ -105,14 +105,14 @@ bool tn_pages_set_owner(void *base, void *owner) {
 	tn_table_entry *e = tn_table_at((uintptr_t)base);
 	if (e == NULL && owner != NULL) {
 		tn_os_lock();
-		bool added = add_leaf((uintptr_t)base);
+		bool added = table_add_leaf((uintptr_t)base);
 		tn_os_unlock();
 		if (!added)
 			return false;
 		e = tn_table_at((uintptr_t)base);
 	}
-	/* Relaxed: a reader that looks up a chunk which it was handed is ordered by that hand-over; any
-	 * other compares the value and follows nothing. */
+	/* Relaxed: a reader that was handed the chunk is ordered by that hand-over. Any other reader only
+	 * compares the value. */
 	if (e != NULL)
 		tn_set(e, (uintptr_t)owner, TN_RELAXED);
 	return true;
@@ -120,16 +120,16 @@ bool tn_pages_set_owner(void *base, void *owner) {
 
 /* ---- lists, under the lock ---- */
 
-static void push_entry(chunk_list *l, uintptr_t chunk) {
+static void pages_push(chunk_list *l, uintptr_t chunk) {
 	tn_set(tn_table_at(chunk), l->head | 1, TN_RELAXED);
 	if (l->count++ == 0)
 		l->tail = chunk;
 	l->head = chunk;
 }
 
-static void append_entry(chunk_list *l, uintptr_t chunk) {
+static void pages_append(chunk_list *l, uintptr_t chunk) {
 	if (l->count == 0) {
-		push_entry(l, chunk);
+		pages_push(l, chunk);
 		return;
 	}
 	tn_set(tn_table_at(chunk), 1, TN_RELAXED);
@@ -138,7 +138,7 @@ static void append_entry(chunk_list *l, uintptr_t chunk) {
 	l->count++;
 }
 
-static uintptr_t pop_entry(chunk_list *l) {
+static uintptr_t pages_pop(chunk_list *l) {
 	if (l->count == 0)
 		return 0;
 	uintptr_t chunk = l->head;
@@ -151,7 +151,7 @@ static uintptr_t pop_entry(chunk_list *l) {
 
 /* ---- the process's chunks, under the lock ---- */
 
-static bool huge_wanted(void) {
+static bool pages_has_huge(void) {
 	if (!pages.huge_known) {
 		const char *value = getenv("TENURE_HUGE_PAGES");
 		pages.huge = value != NULL && value[0] == '1';
@@ -160,8 +160,8 @@ static bool huge_wanted(void) {
 	return pages.huge;
 }
 
-static bool add_region(size_t at_least) {
-	size_t size = pages.next_region_bytes < at_least ? at_least : pages.next_region_bytes;
+static bool pages_add_region(size_t at_least) {
+	size_t size = tn_max(pages.next_region_bytes, at_least);
 	char *p = NULL;
 	/* A process with little address space left (RLIMIT_AS) may still have room for a smaller one. */
 	for (; size >= at_least && p == NULL; size /= 2)
@@ -169,11 +169,11 @@ static bool add_region(size_t at_least) {
 	if (p == NULL)
 		return false;
 	size *= 2;
-	if (!add_leaves(p, size)) {
+	if (!table_add_leaves(p, size)) {
 		tn_os_release(p, size);
 		return false;
 	}
-	if (huge_wanted())
+	if (pages_has_huge())
 		tn_os_huge(p, size);
 	pages.region = p;
 	pages.region_bytes = size;
@@ -184,140 +184,132 @@ static bool add_region(size_t at_least) {
 	return true;
 }
 
-static bool commit_up_to(size_t end) {
+static bool pages_commit(size_t end) {
 	if (end <= pages.committed_bytes)
 		return true;
-	size_t step = (end - pages.committed_bytes + COMMIT_STEP - 1) & ~(COMMIT_STEP - 1);
-	if (step > pages.region_bytes - pages.committed_bytes)
-		step = pages.region_bytes - pages.committed_bytes;
+	size_t step = tn_round_up(end - pages.committed_bytes, COMMIT_STEP);
+	step = tn_min(step, pages.region_bytes - pages.committed_bytes);
 	if (!tn_os_commit(pages.region + pages.committed_bytes, step))
 		return false;
 	pages.committed_bytes += step;
 	return true;
 }
 
-static void *carve_chunk(unsigned class) {
+static void *pages_carve_chunk(unsigned class) {
 	size_t size = CLASS_BYTES(class);
-	size_t start = (pages.carved_bytes + size - 1) & ~(size - 1);
+	size_t start = tn_round_up(pages.carved_bytes, size);
 	if (start + size > pages.region_bytes) {
-		if (!add_region(size))
+		if (!pages_add_region(size))
 			return NULL;
 		start = 0;
 	}
-	if (!commit_up_to(start + size))
+	if (!pages_commit(start + size))
 		return NULL;
 	/* The gap that alignment leaves is made of smaller chunks, each aligned to its size. */
 	while (pages.carved_bytes < start) {
 		unsigned gap = 0;
 		while ((pages.carved_bytes & CLASS_BYTES(gap)) == 0)
 			gap++;
-		push_entry(&pages.cold[gap], (uintptr_t)pages.region + pages.carved_bytes);
+		pages_push(&pages.cold[gap], (uintptr_t)pages.region + pages.carved_bytes);
 		pages.carved_bytes += CLASS_BYTES(gap);
 	}
 	pages.carved_bytes = start + size;
 	return pages.region + start;
 }
 
-static void *process_acquire(unsigned class) {
-	uintptr_t chunk = pop_entry(&pages.warm[class]);
+static void *pages_take_chunk(unsigned class) {
+	uintptr_t chunk = pages_pop(&pages.warm[class]);
 	if (chunk != 0) {
 		pages.warm_bytes -= CLASS_BYTES(class);
-		if (pages.warm[class].count < pages.low[class])
-			pages.low[class] = pages.warm[class].count;
+		pages.low[class] = tn_min(pages.low[class], pages.warm[class].count);
 		return (void *)chunk;
 	}
-	chunk = pop_entry(&pages.cold[class]);
-	return chunk != 0 ? (void *)chunk : carve_chunk(class);
+	chunk = pages_pop(&pages.cold[class]);
+	return chunk != 0 ? (void *)chunk : pages_carve_chunk(class);
 }
 
-static void go_cold(unsigned class, uintptr_t chunk) {
+static void pages_make_cold(unsigned class, uintptr_t chunk) {
 	tn_os_decommit((void *)chunk, CLASS_BYTES(class));
-	push_entry(&pages.cold[class], chunk);
+	pages_push(&pages.cold[class], chunk);
 }
 
-static size_t cool(unsigned class, size_t count) {
+static size_t pages_cool(unsigned class, size_t count) {
 	for (size_t i = 0; i < count; i++)
-		go_cold(class, pop_entry(&pages.warm[class]));
+		pages_make_cold(class, pages_pop(&pages.warm[class]));
 	pages.warm_bytes -= count * CLASS_BYTES(class);
 	pages.low[class] = pages.warm[class].count;
 	return count * CLASS_BYTES(class);
 }
 
-static void process_release(unsigned class, void *p) {
+static void pages_give_chunk(unsigned class, void *p) {
 	size_t size = CLASS_BYTES(class);
 	if (size > TN_PAGES_WARM_CHUNK_BYTES || pages.warm_bytes + size > TN_PAGES_WARM_BYTES) {
-		go_cold(class, (uintptr_t)p);
+		pages_make_cold(class, (uintptr_t)p);
 		return;
 	}
-	push_entry(&pages.warm[class], (uintptr_t)p);
+	pages_push(&pages.warm[class], (uintptr_t)p);
 	pages.warm_bytes += size;
 	if (++pages.ticks[class] >= TICK) {
 		pages.ticks[class] = 0;
-		cool(class, (pages.low[class] + 1) / 2);
+		pages_cool(class, (pages.low[class] + 1) / 2);
 	}
 }
 
 /* Debug: stale pointers into the chunk fault until its turn to be used again. */
-static void quarantine_chunk(unsigned class, void *p) {
+static void pages_quarantine(unsigned class, void *p) {
 	size_t size = CLASS_BYTES(class);
 	tn_os_decommit(p, size);
 	if (!tn_os_protect(p, size)) {
-		push_entry(&pages.cold[class], (uintptr_t)p);
+		pages_push(&pages.cold[class], (uintptr_t)p);
 		return;
 	}
-	append_entry(&pages.quarantine[class], (uintptr_t)p);
+	pages_append(&pages.quarantine[class], (uintptr_t)p);
 	pages.quarantine_bytes += size;
 	if (pages.quarantine_bytes <= QUARANTINE_BYTES)
 		return;
-	uintptr_t oldest = pop_entry(&pages.quarantine[class]);
+	uintptr_t oldest = pages_pop(&pages.quarantine[class]);
 	pages.quarantine_bytes -= size;
 	if (tn_os_unprotect((void *)oldest, size))
-		push_entry(&pages.cold[class], oldest);
+		pages_push(&pages.cold[class], oldest);
 }
 
 /* ---- the thread's chunks ---- */
 
-static void close_thread_cache(void) {
+static void pages_close_thread_cache(void) {
 	thread_cache.state = CACHE_CLOSED;
 	tn_os_lock();
 	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0)
-			process_release(class, thread_cache.slot[class][--thread_cache.count[class]]);
+			pages_give_chunk(class, thread_cache.slot[class][--thread_cache.count[class]]);
 	tn_os_unlock();
 }
 
-/* Whether this thread may keep chunks. A thread that is ending may not any more: its late destructors
- * go straight to the process. */
-static bool thread_cache_open(void) {
+/* Whether this thread may keep chunks. A thread that is ending may not: its late destructors use the
+ * process's lists. */
+static bool pages_may_keep(void) {
 	if (TN_UNLIKELY(thread_cache.state == CACHE_NEW))
 		thread_cache.state =
-			tn_os_on_thread_exit(TN_EXIT_PAGES, close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
+			tn_os_on_thread_exit(TN_EXIT_PAGES, pages_close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
 	return thread_cache.state == CACHE_OPEN;
 }
 
-static unsigned thread_slots(unsigned class) {
-	size_t count = TN_PAGES_THREAD_CHUNK_BYTES / CLASS_BYTES(class);
-	return count < THREAD_SLOT_COUNT ? (unsigned)count : THREAD_SLOT_COUNT;
+static unsigned pages_thread_slots(unsigned class) {
+	return (unsigned)tn_min(TN_PAGES_THREAD_CHUNK_BYTES / CLASS_BYTES(class), THREAD_SLOT_COUNT);
 }
 
 /* ---- chunks ---- */
 
-static unsigned class_of(size_t size, size_t align) {
-	size_t whole = size < align ? align : size;
+static unsigned pages_class_of(size_t size, size_t align) {
+	size_t whole = tn_max(size, align);
 	if (whole > CLASS_BYTES(CLASS_COUNT - 1))
 		return CLASS_COUNT;
 	return whole <= TN_OS_PAGE ? 0 : (unsigned)(64 - __builtin_clzll((whole - 1) >> PAGE_BITS));
 }
 
-/* A chunk larger than any class is a mapping of its own, as large as it has to be. */
-static size_t alone_bytes(size_t size) {
-	return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : (size + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1);
-}
-
-static void *acquire_alone(size_t size, size_t align) {
-	size_t whole = alone_bytes(size);
-	void *p = whole == 0 ? (errno = ENOMEM, NULL)
-	                     : tn_os_reserve(whole, align < TN_OS_PAGE ? TN_OS_PAGE : align);
+/* A chunk larger than any class is a mapping of its own. */
+static void *pages_take_alone(size_t size, size_t align) {
+	size_t whole = tn_pages_reserved(size, align);
+	void *p = whole == 0 ? (errno = ENOMEM, NULL) : tn_os_reserve(whole, tn_max(align, TN_OS_PAGE));
 	if (p == NULL)
 		return NULL;
 	if (!tn_os_commit(p, whole)) {
@@ -328,37 +320,37 @@ static void *acquire_alone(size_t size, size_t align) {
 }
 
 void *tn_pages_acquire(size_t size, size_t align) {
-	unsigned class = class_of(size, align);
+	unsigned class = pages_class_of(size, align);
 	if (class < THREAD_CLASS_COUNT && thread_cache.count[class] > 0)
 		return thread_cache.slot[class][--thread_cache.count[class]];
 	if (class == CLASS_COUNT)
-		return acquire_alone(size, align);
+		return pages_take_alone(size, align);
 	tn_os_lock();
-	void *p = process_acquire(class);
+	void *p = pages_take_chunk(class);
 	tn_os_unlock();
 	return p;
 }
 
 void tn_pages_release(void *p, size_t size, size_t align) {
-	unsigned class = class_of(size, align);
+	unsigned class = pages_class_of(size, align);
 	if (class == CLASS_COUNT) {
-		tn_os_release(p, alone_bytes(size));
+		tn_os_release(p, tn_pages_reserved(size, align));
 		return;
 	}
-	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && thread_cache_open() &&
-		thread_cache.count[class] < thread_slots(class)) {
+	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && pages_may_keep() &&
+		thread_cache.count[class] < pages_thread_slots(class)) {
 		thread_cache.slot[class][thread_cache.count[class]++] = p;
 		return;
 	}
 	tn_os_lock();
 	if (TN_MODE == TN_MODE_DEBUG)
-		quarantine_chunk(class, p);
+		pages_quarantine(class, p);
 	else
-		process_release(class, p);
+		pages_give_chunk(class, p);
 	tn_os_unlock();
 }
 
-static void *ask_source(const tn_source *source, size_t size, size_t align) {
+static void *pages_ask_source(const tn_source *source, size_t size, size_t align) {
 	void *p = source->acquire(source->ctx, size, align);
 	if (p != NULL && ((uintptr_t)p & (align - 1)) == 0)
 		return p;
@@ -367,23 +359,25 @@ static void *ask_source(const tn_source *source, size_t size, size_t align) {
 	return errno = ENOMEM, NULL;
 }
 
-static inline void *acquire_from(const tn_source *source, size_t size, size_t align) {
-	return source->acquire == NULL ? tn_pages_acquire(size, align) : ask_source(source, size, align);
+static inline void *pages_acquire_from(const tn_source *source, size_t size, size_t align) {
+	return source->acquire == NULL ? tn_pages_acquire(size, align)
+	                               : pages_ask_source(source, size, align);
 }
 
-static inline void release_to(const tn_source *source, void *p, size_t size, size_t align) {
+static inline void pages_release_to(const tn_source *source, void *p, size_t size, size_t align) {
 	if (source->acquire == NULL)
 		tn_pages_release(p, size, align);
 	else
 		source->release(source->ctx, p, size);
 }
 
-/* Not inlined, as release_charged: an allocator without an account would save registers for them. */
-static __attribute__((noinline)) void *acquire_charged(
+/* Not inlined, as pages_release_charged: an allocator without an account would save registers for
+ * them. */
+static __attribute__((noinline)) void *pages_acquire_charged(
 	const tn_chunk_source *source, size_t size, size_t align) {
 	tn_account *account = source->account;
 	account->refused = !tn_limit_charge(account->limit, NULL, size);
-	void *p = account->refused ? NULL : acquire_from(&source->from, size, align);
+	void *p = account->refused ? NULL : pages_acquire_from(&source->from, size, align);
 	if (p != NULL)
 		account->held_bytes += size;
 	else if (!account->refused)
@@ -391,17 +385,17 @@ static __attribute__((noinline)) void *acquire_charged(
 	return p;
 }
 
-static __attribute__((noinline)) void release_charged(
+static __attribute__((noinline)) void pages_release_charged(
 	const tn_chunk_source *source, void *p, size_t size, size_t align) {
 	tn_account *account = source->account;
-	release_to(&source->from, p, size, align);
+	pages_release_to(&source->from, p, size, align);
 	account->held_bytes -= size;
 	tn_limit_uncharge(account->limit, NULL, size);
 }
 
 void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align) {
-	void *p = source->account == NULL ? acquire_from(&source->from, size, align)
-	                                  : acquire_charged(source, size, align);
+	void *p = source->account == NULL ? pages_acquire_from(&source->from, size, align)
+	                                  : pages_acquire_charged(source, size, align);
 	TN_PROBE(chunk_acquire, p, size);
 	return p;
 }
@@ -409,9 +403,9 @@ void *tn_chunk_acquire(const tn_chunk_source *source, size_t size, size_t align)
 void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_t align) {
 	TN_PROBE(chunk_release, p, size);
 	if (source->account == NULL)
-		release_to(&source->from, p, size, align);
+		pages_release_to(&source->from, p, size, align);
 	else
-		release_charged(source, p, size, align);
+		pages_release_charged(source, p, size, align);
 }
 
 size_t tn_pages_trim(void) {
@@ -419,11 +413,11 @@ size_t tn_pages_trim(void) {
 	tn_os_lock();
 	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0) {
-			go_cold(class, (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]]);
+			pages_make_cold(class, (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]]);
 			bytes += CLASS_BYTES(class);
 		}
 	for (unsigned class = 0; class < CLASS_COUNT; class ++)
-		bytes += cool(class, pages.warm[class].count);
+		bytes += pages_cool(class, pages.warm[class].count);
 	tn_os_unlock();
 	return bytes;
 }

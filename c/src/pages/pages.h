@@ -1,8 +1,8 @@
-/* The page layer: chunks of address space for every allocator, and who owns which.
+/* The page layer: chunks of address space for every allocator, and the owner of each.
  *
- * Chunks are powers of two of pages, aligned to their size. Warm ones (memory already backed) are kept
- * for the next allocator: a few per thread, more per process, and what nobody has needed lately goes
- * back to the system. */
+ * Chunks are powers of two of pages, aligned to their size. Warm chunks (backed by memory already) are
+ * kept for the next allocator: a few per thread, more per process. Chunks that were not needed lately
+ * go back to the system. */
 #ifndef TENURE_PAGES_H
 #define TENURE_PAGES_H
 
@@ -28,7 +28,7 @@
  * fails    NULL with ENOMEM
  * threads  any
  * cost     no lock while the thread has a warm chunk of that size, no system call while the process has
- * */
+ *          one */
 void *tn_pages_acquire(size_t size, size_t align);
 
 /* Gives a chunk back.
@@ -37,21 +37,21 @@ void *tn_pages_acquire(size_t size, size_t align);
  * threads         any */
 void tn_pages_release(void *p, size_t size, size_t align);
 
-/* Address space that a chunk of `size` bytes takes up; what it is rounded to. */
+/* Address space that a chunk of `size` bytes takes up, after rounding; 0: more than there can be. */
 static inline size_t tn_pages_reserved(size_t size, size_t align) {
-	size_t whole = size < align ? align : size;
+	size_t whole = tn_max(size, align);
 	if (whole > TN_PAGES_CLASS_BYTES_MAX)
-		return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : (size + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1);
+		return size > PTRDIFF_MAX - TN_OS_PAGE ? 0 : tn_round_up(size, TN_OS_PAGE);
 	size_t bits = 8 * sizeof(unsigned long long) - (size_t)__builtin_clzll(whole | 1);
 	size_t power = (size_t)1 << bits;
 	return whole <= TN_OS_PAGE ? TN_OS_PAGE : (whole & (whole - 1)) == 0 ? whole : power;
 }
 
-/* The side table: who owns the chunk that begins at `base` (tn_pages_owner in page_table.h). Set by
- * owners that are looked up by pointer.
+/* Writes the side table: the owner of the chunk that begins at `base`, for those owners that are looked
+ * up by pointer (tn_pages_owner).
  *
  * fails    false when the table has no room for this address; never when `owner` is NULL
- * threads  any; for one base, set is ordered by whoever hands the chunk on */
+ * threads  any; for one base, the hand-over of the chunk orders the calls */
 bool tn_pages_set_owner(void *base, void *owner);
 
 /* Whether an option may name this source. */
@@ -93,9 +93,9 @@ size_t tn_pages_trim(void);
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);
 
-/* The first of `count` slots that lies in no chunk of `owner`, or `count`. Neighbours mostly lie in one
- * chunk: then eight of them differ from its address only in the low bits, which is seen without a
- * branch for each. */
+/* The index of the first of `count` slots that lies in no chunk of `owner`, or `count`. Neighbours
+ * mostly lie in one chunk: then eight addresses differ from the chunk's only in the low bits, and one
+ * branch sees that. */
 static inline size_t tn_first_foreign(
 	const void *owner, void *const *slots, size_t count, size_t chunk_bytes) {
 	const size_t run = 8;
