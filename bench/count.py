@@ -3,9 +3,8 @@
 
 Each subject of each workload runs under callgrind twice, with different numbers of repeats; the
 difference of the two counts over the difference of the repeats leaves out everything that happens once.
-Left out are workloads that would take long, have threads, or of which only a part is measured, and
-what does not run under callgrind (snmalloc). Instructions, unlike times, may be counted on a busy
-machine."""
+It leaves out long workloads, those with threads, those measured in part, and subjects that do not run
+under callgrind (snmalloc). Instructions, unlike times, may be counted on a busy machine."""
 
 import json
 import pathlib

@@ -3,7 +3,7 @@
 
 FAMILY-ratios: time of every subject over that of glibc (without glibc: of the first of BASES), with
 95 % intervals, on several pages where there are many workloads. FAMILY-NAME: time against batch size
-(workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, FAMILY-memory: what is held,
+(workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, FAMILY-memory: memory held,
 where recorded."""
 
 import json
@@ -28,7 +28,7 @@ MEMORY = [("overhead_ratio", "memory held, bytes of live objects = 1"),
           ("committed_share", "memory held after everything was freed, its most = 1")]
 BASES = ["glibc", "apr", "tenure-unwatched"]
 PANELS = 10  # on one page
-SMALLEST_RATIO = 1e-5  # what is further below its base than this took no time that a clock can tell
+SMALLEST_RATIO = 1e-5  # a smaller ratio to the base is a time below the clock's resolution
 
 pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.titleweight": "bold",
                         "axes.titlelocation": "left", "axes.spines.top": False,
@@ -60,7 +60,7 @@ def workloads_of(rows):
 
 
 def panels(count, width, heights):
-    """A grid of two columns whose rows are as high as what they show."""
+    """A grid of two columns; the height of a row follows its contents."""
     columns = min(count, 2)
     lines = [heights[i:i + columns] for i in range(0, count, columns)]
     high = [0.21 * max(line) + 0.85 for line in lines]
@@ -83,7 +83,7 @@ def name_subjects(axis, rows):
 
 
 def base_of(rows):
-    """The subject that the others are held against; None where there is nothing to compare."""
+    """The subject that the ratios are to; None where there is nothing to compare."""
     subjects = {r["subject"] for r in rows}
     return next((b for b in BASES if b in subjects), None) if len(subjects) > 1 else None
 
@@ -218,7 +218,7 @@ def plot_lines(family, name, series, label, to):
 
 
 def plot_series(family, rows, to):
-    """Batches, and whatever was run with several numbers of threads."""
+    """Batches, and workloads that ran with several numbers of threads."""
     batches, by_threads = {}, {}
     for row in rows:
         match = re.fullmatch(r"(.*-batch|handoff)-(\d+)", row["workload"])

@@ -1,10 +1,9 @@
-/* bench/arena/peers.h: everything that can hand out objects which die together, one small adapter each.
+/* bench/arena/peers.h: adapters of allocators for objects that die together.
  *
  * An adapter has alloc(size, i), where i counts the objects since the last reset, and reset(count).
- * What frees objects one by one keeps their pointers in `live`, as its user would have to; an arena
- * does not.
- * Its constructor and destructor make and end it. Chunks are 64 KiB and alignment is 16 wherever that
- * can be said. */
+ * Its constructor makes the allocator and its destructor ends it. An allocator that frees one by one
+ * keeps the pointers in `live`, as its user would have to; an arena has no need to. Chunks are 64 KiB
+ * and alignment is 16 wherever the allocator can be told so. */
 #ifndef BENCH_ARENA_PEERS_H
 #define BENCH_ARENA_PEERS_H
 
@@ -28,10 +27,10 @@ constexpr size_t chunk_bytes = 65536;
 constexpr size_t align = 16;
 constexpr size_t most_objects = 200000;
 
-/* Pointers to what is to be freed one by one; written once before any memory is measured. */
+/* Pointers to the objects to free one by one; written once before memory is measured. */
 inline void *live[most_objects];
 
-/* In the adapter itself, as the peers that are C++ objects are. */
+/* The arena is a member of the adapter, like the peers that are C++ objects. */
 class tenure_arena {
 public:
 	static constexpr bool frees_each = false;
@@ -62,7 +61,7 @@ private:
 	tn_arena arena_;
 };
 
-/* Made and ended by the library. */
+/* The library allocates the arena and frees it. */
 class tenure_lifetime {
 public:
 	static constexpr bool frees_each = false;
@@ -85,7 +84,7 @@ private:
 	tn_arena *arena_;
 };
 
-/* The least that could be right: a cursor and a limit in memory, one test, nowhere to grow. */
+/* Floor: a cursor and a limit in memory, one test, no growth. */
 class floor_cursor {
 public:
 	static constexpr bool frees_each = false;
@@ -122,7 +121,7 @@ public:
 	}
 };
 
-/* The same with a chunk taken from a stack of warm ones and put back: the least for a lifetime. */
+/* Floor of a lifetime: the same in a chunk popped from a stack of warm ones and pushed back. */
 class floor_lifetime : public floor_cursor {
 public:
 	floor_lifetime() : floor_cursor(*--top(), chunk_bytes) {
@@ -173,7 +172,7 @@ private:
 	malloc_calls calls_ = load();
 };
 
-/* mimalloc's own form of a lifetime. */
+/* A heap of mimalloc that is destroyed whole. */
 class mimalloc_heap {
 public:
 	static constexpr bool frees_each = false;
@@ -212,7 +211,7 @@ private:
 	void *heap_;
 };
 
-/* With a first buffer of the caller's, which release() goes back to: its best configuration. */
+/* release() goes back to the caller's first buffer: the fastest configuration. */
 class pmr_reused {
 public:
 	static constexpr bool frees_each = false;
@@ -274,7 +273,7 @@ private:
 	foonathan::memory::memory_stack<>::marker start_ = stack_.top();
 };
 
-/* A child of a parent whose allocator has no lock; it aligns to 8, which cannot be changed. */
+/* A child of a parent whose allocator has no lock. APR always aligns to 8. */
 class apr {
 public:
 	static constexpr bool frees_each = false;

@@ -76,7 +76,7 @@ private:
 	A a_;
 };
 
-/* Only the end of a request is measured. */
+/* Measures only the end of a request. */
 template <class A, size_t count> class resets : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -94,7 +94,7 @@ private:
 	A a_;
 };
 
-/* The allocator itself is made and ended in every repeat. */
+/* Makes and ends the allocator itself in every repeat. */
 template <class A, size_t count> class lifetimes : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -111,7 +111,7 @@ public:
 	}
 };
 
-/* Every request is timed by itself. */
+/* Times every request by itself. */
 template <class A, size_t count> class pauses : public timed_contestant {
 private:
 	uint64_t time_one() override {
@@ -165,7 +165,7 @@ template <class A> using requests_200000 = requests<A, 200000>;
 template <class A> using resets_200000 = resets<A, 200000>;
 template <class A> using pauses_80 = pauses<A, 80>;
 
-/* So that their pages are in nobody's figures. */
+/* Touches the pages first, so that no subject's memory figure contains them. */
 void touch_live() {
 	std::fill_n(live, most_objects, static_cast<void *>(live));
 }

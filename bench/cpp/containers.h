@@ -1,5 +1,5 @@
-/* bench/cpp/containers.h: lives of containers, from nothing to destroyed, as templates over the memory
- * (see cpp/memory.h); `elements` is how many were put in. */
+/* bench/cpp/containers.h: a container made, filled and destroyed, as templates over the memory (see
+ * cpp/memory.h). elements() is the number of elements put in. */
 #ifndef BENCH_CPP_CONTAINERS_H
 #define BENCH_CPP_CONTAINERS_H
 
@@ -17,12 +17,12 @@
 
 namespace bench {
 
-/* What is put into containers, the same for everybody. */
+/* The same elements for every subject. */
 struct container_input {
 	static constexpr size_t most = 4000;
 
-	std::vector<int> keys, spread_keys; /* 0, 1, 2, ... in random order; any numbers */
-	std::vector<std::string> texts;     /* of 20 to 40 characters: none fits into a string itself */
+	std::vector<int> keys, spread_keys; /* 0, 1, 2, ... in random order; random numbers */
+	std::vector<std::string> texts;     /* 20 to 40 characters: too long for the string object itself */
 	std::vector<size_t> bursts;         /* 1 to 64 */
 
 	container_input() : keys(most), spread_keys(most), texts(most), bursts(128) {
@@ -43,7 +43,7 @@ inline const container_input input;
 template <class M>
 using text_in = std::basic_string<char, std::char_traits<char>, typename M::template allocator<char>>;
 
-/* Somebody may look at it, and change it. */
+/* The compiler must assume that the container is read and changed here. */
 template <class C> void show(C &container) {
 	C *p = &container;
 	escape(p);
@@ -69,7 +69,7 @@ struct map_life {
 	}
 };
 
-/* A queue of four thousand; what comes in bursts goes in bursts. */
+/* A queue of 4,000; bursts come in at the back and as many leave at the front. */
 struct list_life {
 	static constexpr size_t count = 4000;
 
@@ -91,7 +91,7 @@ struct list_life {
 	}
 };
 
-/* A small index, taken down in the order in which it was built. */
+/* A small index, erased in the order of its insertions. */
 struct index_life {
 	static constexpr size_t count = 256;
 
@@ -109,7 +109,7 @@ struct index_life {
 	}
 };
 
-/* Numbers by number, half of them erased. */
+/* Numbers by number; half of them erased. */
 struct unordered_map_life {
 	static constexpr size_t count = 4000;
 
@@ -129,7 +129,7 @@ struct unordered_map_life {
 	}
 };
 
-/* Strings one after the other, in a vector that was not told how many. */
+/* Strings appended to a vector without reserve(). */
 struct vector_string_life {
 	static constexpr size_t count = 2000;
 

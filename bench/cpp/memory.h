@@ -1,8 +1,8 @@
-/* bench/cpp/memory.h: where containers get their memory, one small adapter each.
+/* bench/cpp/memory.h: adapters of sources of memory for containers.
  *
- * An adapter says which allocators containers have, `allocator<T>`, and `nesting<T>` for containers
- * whose elements are to have their memory from the same place; handle() is what either is made from.
- * end() is the end of a repeat, age() what came before the first one. */
+ * `allocator<T>` is the allocator of a container, `nesting<T>` that of a container whose elements
+ * take memory from the same source; both are made from handle(). end() is called at the end of a
+ * repeat, age() once before the first one. */
 #ifndef BENCH_CPP_MEMORY_H
 #define BENCH_CPP_MEMORY_H
 
@@ -24,13 +24,13 @@ template <class Resource> void age_through(Resource &r) {
 		[&](void *p, size_t size) { r.deallocate(p, size, align); });
 }
 
-/* A resource as a container sees it: nobody can know which one it is, so that calls are virtual. */
+/* Hides the resource's type from the compiler, so that calls stay virtual. */
 template <class Base> Base *hidden(Base *resource) {
 	escape(resource);
 	return resource;
 }
 
-/* std's containers; nothing came before, and nothing happens at the end. */
+/* std's polymorphic allocator; end() and age() have nothing to do. */
 class std_memory {
 public:
 	template <class T> using allocator = std::pmr::polymorphic_allocator<T>;
@@ -42,7 +42,7 @@ public:
 	}
 };
 
-/* A resource that is kept, and that takes back what containers give back. */
+/* A resource that lives through all repeats and reuses memory that containers return. */
 template <class Resource> class pmr_memory : public std_memory {
 public:
 	std::pmr::memory_resource *handle() {
@@ -56,7 +56,7 @@ protected:
 	Resource resource_;
 };
 
-/* Its heap is aged before anybody's memory is made. */
+/* The workload's setup has aged this heap before any subject is made. */
 class glibc_memory : public std_memory {
 public:
 	std::pmr::memory_resource *handle() {
@@ -64,7 +64,7 @@ public:
 	}
 };
 
-/* Begins with a buffer of its caller's, and again after every release. */
+/* Starts in the caller's buffer, and again after every release. */
 template <size_t bytes> class monotonic_memory : public std_memory {
 public:
 	std::pmr::memory_resource *handle() {
@@ -79,7 +79,7 @@ private:
 	std::pmr::monotonic_buffer_resource resource_{buffer_.data(), bytes};
 };
 
-/* Boost's resources are none of std's, but its allocator fits std's containers. */
+/* Boost's resources do not derive from std's, but Boost's allocator fits std's containers. */
 class boost_memory {
 public:
 	template <class T> using allocator = boost::container::pmr::polymorphic_allocator<T>;

@@ -23,7 +23,7 @@ template <class> using from_plain_new = plain_source;
 template <class> using from_mimalloc = from_loaded<mimalloc_calls>;
 template <class> using from_jemalloc = from_loaded<jemalloc_calls>;
 
-/* The objects that live; written before anything is measured. */
+/* The live objects; written before the first measurement. */
 void *orcs[most_orcs];
 
 void touch_orcs() {
@@ -36,7 +36,7 @@ template <class Orc> inline Orc *make_orc(size_t i) {
 	return p;
 }
 
-/* Deletes are as separate as those of a program are. */
+/* The barrier keeps deletes apart, as they are in a program. */
 template <class Orc> inline void end_orc(void *p) {
 	delete static_cast<Orc *>(p);
 	barrier();
@@ -44,7 +44,7 @@ template <class Orc> inline void end_orc(void *p) {
 
 enum class half { news, deletes };
 
-/* A million objects made, then deleted in the same order; one of the two is measured. */
+/* Makes a million objects and deletes them in the same order; measures one of the two. */
 template <class Orc> class orc_lives : public contestant {
 public:
 	explicit orc_lives(half measured) : measured_(measured) {
@@ -81,7 +81,7 @@ private:
 constexpr size_t live_orcs = 1000;
 constexpr size_t churned_orcs = 4096;
 
-/* Of a thousand objects one at random is deleted and one made in its place, 4,096 times. */
+/* Deletes one of a thousand objects at random and makes one in its place, 4,096 times. */
 template <class Orc> class orc_pairs : public contestant {
 public:
 	orc_pairs() {

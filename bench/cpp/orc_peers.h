@@ -1,8 +1,8 @@
-/* bench/cpp/orc_peers.h: where a class's objects come from: base classes with an operator new and an
- * operator delete for the class that derives from them.
+/* bench/cpp/orc_peers.h: base classes whose operator new and operator delete serve the class that
+ * derives from them.
  *
- * prepare() is called once before the first object, start_again() when all objects are gone; neither is
- * measured. */
+ * prepare() is called once before the first object, start_again() when all objects are gone.
+ * Neither is measured. */
 #ifndef BENCH_CPP_ORC_PEERS_H
 #define BENCH_CPP_ORC_PEERS_H
 
@@ -18,7 +18,7 @@ namespace bench {
 
 constexpr size_t most_orcs = 1000000;
 
-/* Has nothing to do, and no operators: by itself, the class's new and delete are the program's. */
+/* Has no operators: used alone, it leaves the class with the program's new and delete. */
 class plain_source {
 public:
 	static void prepare() {
@@ -27,7 +27,7 @@ public:
 	}
 };
 
-/* What textbooks show: memory for a number of objects, a cursor, a lock. Nothing comes back. */
+/* The arena of textbooks: memory for a number of objects, a cursor, a lock. Never reuses memory. */
 template <class T> class book_arena {
 public:
 	book_arena() : start_(static_cast<T *>(std::malloc(most_orcs * sizeof(T)))), cursor_(start_) {
@@ -57,7 +57,7 @@ private:
 	T *start_, *cursor_;
 };
 
-/* Made when it is first used, and asked whether it is made at every use. */
+/* Made at the first use; every use tests whether it is made. */
 template <class T> class from_book_meyers : public plain_source {
 public:
 	static void *operator new(size_t) {
@@ -94,7 +94,7 @@ private:
 	inline static book_arena<T> arena;
 };
 
-/* The least that could be right: a cursor and its end in memory, and no delete. */
+/* Floor: a cursor and its end in memory, and no delete. */
 template <class T> class from_floor {
 public:
 	static void *operator new(size_t size) {

@@ -1,4 +1,4 @@
-/* bench/cpp/orc_tenure.h: a class's objects from Tenure (see cpp/orc_peers.h). */
+/* bench/cpp/orc_tenure.h: Tenure's base classes (see cpp/orc_peers.h). */
 #ifndef BENCH_CPP_ORC_TENURE_H
 #define BENCH_CPP_ORC_TENURE_H
 

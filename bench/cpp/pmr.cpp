@@ -1,4 +1,4 @@
-/* bench/cpp/pmr.cpp: the family `cpp`: containers of one thread, and where they get their memory. */
+/* bench/cpp/pmr.cpp: the family `cpp`: containers of one thread, on several sources of memory. */
 #include "cpp/containers.h"
 #include "cpp/tenure.h"
 #include "harness/harness.h"
@@ -25,7 +25,7 @@ private:
 	Memory memory_;
 };
 
-/* What no repeat fills. */
+/* More bytes than a repeat uses. */
 constexpr size_t ample = 4 << 20;
 
 template <class Life> workload make_workload(std::string name, bool aged) {

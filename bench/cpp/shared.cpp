@@ -8,7 +8,7 @@
 namespace bench {
 namespace {
 
-/* Threads have nothing to do before and after. */
+/* Memory without work before and after a thread's part. */
 template <class Memory> class shared_memory : public Memory {
 public:
 	void enter(unsigned) {
@@ -40,12 +40,12 @@ constexpr size_t batch_blocks = 32;
 constexpr size_t batches_under_way = 32;
 constexpr size_t kinds_of_blocks[] = {16, 24, 32, 48, 64, 96, 160, 512};
 
-/* Each thread takes batches of blocks for the next one, and frees those of the one before it, 32
- * batches later; a thread alone is the next one itself. */
+/* Each thread takes batches of blocks for the next thread and, 32 batches later, frees those of the
+ * previous one. A single thread frees its own. */
 template <class Memory> class crossed_blocks : public threaded<shared_memory<Memory>> {
 public:
 	explicit crossed_blocks(crew &c) : threaded<shared_memory<Memory>>(c) {
-		/* One more than is under way, so that no circle of threads waits for room. */
+		/* One batch more than is under way, so that no circle of threads waits for room. */
 		for (unsigned i = 0; i < c.size(); i++)
 			rings_.push_back(std::make_unique<ring>(batches_under_way + 1, batch_blocks));
 		std::mt19937 random(1);
@@ -70,7 +70,7 @@ private:
 		}
 		use(sum);
 	}
-	/* The sizes begin at another one in every batch. */
+	/* Each batch starts at another place in the list of sizes. */
 	size_t size_of(size_t batch, size_t i) const {
 		return sizes_[(batch + i) % sizes_.size()];
 	}

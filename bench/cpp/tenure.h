@@ -1,4 +1,4 @@
-/* bench/cpp/tenure.h: Tenure's memory for containers (see cpp/memory.h). */
+/* bench/cpp/tenure.h: adapters of Tenure's resources (see cpp/memory.h). */
 #ifndef BENCH_CPP_TENURE_H
 #define BENCH_CPP_TENURE_H
 
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/* Takes nothing back until its end, so what came before leaves no trace in it. */
+/* The arena reuses nothing before its reset, so ageing would leave no trace in it. */
 class tenure_arena_memory : public pmr_memory<tenure::arena_resource> {
 public:
 	void end() {
@@ -25,7 +25,7 @@ public:
 using tenure_slab_memory = pmr_memory<tenure::slab_resource>;
 using tenure_shared_memory = pmr_memory<tenure::shared_slab_resource>;
 
-/* The same memory through tenure::allocator, which knows the resource: no call is virtual. */
+/* The same memory through tenure::allocator, which knows the resource's type: no virtual call. */
 template <class Memory, class Resource> class allocator_memory : public Memory {
 public:
 	template <class T> using allocator = tenure::allocator<T, Resource>;

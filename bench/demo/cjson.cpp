@@ -1,4 +1,4 @@
-/* bench/demo/cjson.cpp: libcjson's hooks, the five subjects, and how a heap is aged. */
+/* bench/demo/cjson.cpp: libcjson's hooks and the five subjects. */
 #include "demo/cjson.h"
 #include "harness/ageing.h"
 #include "harness/loaded_malloc.h"
@@ -20,8 +20,8 @@ namespace bench {
 
 /* ---- the allocators, as libcjson sees them: two functions without a context ---- */
 
-/* This is the pattern for a library whose hooks carry no context: whoever starts a document says where
- * its memory comes from, and the hook finds it in the thread. */
+/* The pattern for a library whose hooks carry no context: the caller sets the thread's arena before a
+ * document, and the hook reads it. */
 static thread_local tn_arena *document_arena;
 
 static void *arena_malloc(size_t size) {
@@ -31,7 +31,7 @@ static void *arena_malloc(size_t size) {
 static void free_nothing(void *) {
 }
 
-/* The floor: the least that still returns memory of malloc's alignment. */
+/* Floor: moves a cursor, unchecked, to malloc's alignment. */
 static thread_local char *floor_cursor;
 
 static void *floor_malloc(size_t size) {
@@ -93,7 +93,7 @@ static void mix_text(parse_figures &f, const char *text) {
 	mix(f, text, text == nullptr ? 0 : std::strlen(text) + 1);
 }
 
-/* libcjson refuses nesting beyond 1000, which bounds the recursion. */
+/* The recursion is bounded: libcjson refuses nesting beyond 1000. */
 static void walk(const cJSON *item, parse_figures &f) {
 	for (; item != nullptr; item = item->next) {
 		f.items++;
@@ -105,7 +105,7 @@ static void walk(const cJSON *item, parse_figures &f) {
 	}
 }
 
-/* One parse in the arena; the time of the second one counts, which no longer meets new pages. */
+/* One parse in the arena. The caller keeps the second one's time, which meets no new pages. */
 static parse_figures parse_counted(const document &d) {
 	parse_figures f;
 	counted_blocks = counted_bytes = 0;
@@ -133,7 +133,7 @@ parse_figures inspect(const document &d) {
 		f = parse_counted(d);
 	}
 	tn_arena_destroy(arena);
-	/* A child must not inherit pages that its arena would have had to ask for. */
+	/* Otherwise a child would inherit pages that its arena should have to ask for. */
 	tn_trim_all();
 	return f;
 }
@@ -169,7 +169,7 @@ public:
 		all_.documents += last_.documents;
 	}
 
-	/* A p99.9 of fewer than a thousand documents would be their maximum under another name. */
+	/* The p99.9 of fewer than 1,000 documents would be their maximum. */
 	void describe(row &r) override {
 		double documents = static_cast<double>(all_.documents);
 		describe_percentiles(all_.times, r);
@@ -179,7 +179,7 @@ public:
 		r.fields["page_faults"] = static_cast<double>(all_.faults) / documents;
 	}
 
-	/* Ends the process unless this allocator yields the tree that was expected. */
+	/* Ends the process unless the tree on this allocator is the expected one. */
 	void verify(const parse_figures &expected, const std::string &name) {
 		take_over();
 		parse_figures f;
@@ -245,7 +245,7 @@ private:
 
 class floor_reader : public reader {
 public:
-	/* Room for every block and its rounding; only what is used becomes resident. */
+	/* Room for every block and its rounding; only used pages become resident. */
 	floor_reader(const document &d, const parse_figures &expected)
 		: reader(d, {floor_malloc, free_nothing}), size_(expected.bytes + 16 * expected.blocks),
 		  base_(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
@@ -285,7 +285,7 @@ static void age_all() {
 
 /* ---- the workloads ---- */
 
-/* The heap that a subject's documents, or the rest of the program beside its documents, live in. */
+/* A subject's heap; glibc's where only the documents have other memory. */
 static const heap &heap_of(const std::string &subject) {
 	for (const heap &h : heaps)
 		if (subject == h.name)

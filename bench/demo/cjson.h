@@ -1,6 +1,6 @@
-/* bench/demo/cjson.h: unmodified libcjson on five allocators: a document is parsed, and dropped whole.
+/* bench/demo/cjson.h: unmodified libcjson parses a document on five allocators and drops it whole.
  *
- * Shared by the demo and by the family `arena` of the benchmarks. */
+ * The demo and the family `arena` share it. */
 #ifndef BENCH_DEMO_CJSON_H
 #define BENCH_DEMO_CJSON_H
 
@@ -16,7 +16,7 @@ struct document {
 	std::string text;
 };
 
-/* What one parse makes, and what it asks of an allocator. */
+/* Figures of one parse: its tree, and its requests to an allocator. */
 struct parse_figures {
 	bool parsed = false;
 	size_t error_at = 0; /* byte offset, when it did not parse */
@@ -25,16 +25,16 @@ struct parse_figures {
 	double seconds = 0;
 };
 
-/* Parses once, in memory of its own: the process's heap is left as fresh as it was. */
+/* Parses in memory of its own; the process's heap stays fresh. */
 parse_figures inspect(const document &d);
 
 /* LABEL-fresh and LABEL-aged. The subjects are glibc, mimalloc, jemalloc, tenure-arena and floor; each
- * compares the tree that it builds with `expected` before it is timed. Every turn begins with a
- * document that does not count: it brings back what the other subjects pushed out of the caches. */
+ * compares the tree that it builds with `expected` before it is timed. Every turn begins with an
+ * unmeasured document, which refills the caches after the other subjects. */
 std::vector<workload> cjson_workloads(const document &d, const parse_figures &expected);
 
-/* Of a process that parses and drops the document up to 100 times on one subject, and does nothing else
- * (where the heap is aged: but age it). */
+/* Memory of a process that ages its heap when asked to, then parses and drops the document up to 100
+ * times on one subject. */
 struct footprint {
 	size_t peak_rss_bytes = 0;
 	uint64_t first_faults = 0; /* page faults of the first document */
@@ -42,7 +42,7 @@ struct footprint {
 footprint cjson_footprint(
 	const document &d, const parse_figures &expected, const std::string &subject, bool aged);
 
-/* Name and version of the allocators that are compared. */
+/* Names and versions of the compared allocators. */
 std::string allocator_versions();
 
 /* Debian's iso-codes: 6 KB and 875 KB. */

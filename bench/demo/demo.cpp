@@ -60,7 +60,7 @@ static std::string error_text(const bench::document &d, size_t at) {
 	return "not a JSON document that libcjson accepts: it stops at " + where;
 }
 
-/* Reads and checks one file; 0, or the exit code after the reason has been printed. */
+/* Reads and checks one file; returns 0, or the exit code after printing the reason. */
 static int load(const std::string &path, input &in) {
 	struct stat s;
 	if (stat(path.c_str(), &s) != 0)
@@ -167,7 +167,7 @@ static void print_legend() {
 		"fresh heap    nothing was allocated before the documents, which age it themselves\n"
 		"aged heap     600,000 blocks of 16 to 512 bytes were allocated from each of the three heaps\n"
 		"              and 60 % of them freed in random order: harsher than most programs are, so\n"
-		"              yours lies in between\n");
+		"              yours is in between\n");
 }
 
 /* ---- the conclusion ---- */
@@ -194,13 +194,13 @@ static void print_arena_ratios(const std::vector<workload_rows> &all) {
 	}
 }
 
-/* The faster of the two that a program can have by preloading them. */
+/* The faster of the two allocators that a program can preload. */
 static const row &best_preload(const workload_rows &rows) {
 	const row &a = *find(rows, "mimalloc"), &b = *find(rows, "jemalloc");
 	return a.ns_per_op <= b.ns_per_op ? a : b;
 }
 
-/* The least and the most of a percentage over some workloads. */
+/* The least and the greatest of a percentage over some workloads. */
 struct range {
 	double least = 1e9, most = -1e9;
 
@@ -215,7 +215,7 @@ struct range {
 	}
 };
 
-/* What is saved, in per cent of the other's time, on one kind of heap. */
+/* Time saved on one kind of heap, in per cent of the other's time. */
 struct savings {
 	range of_glibc, of_preload, preload_of_glibc, above_floor;
 	bool sure = true; /* no interval of of_preload reaches 0 */
@@ -242,7 +242,7 @@ static void add_loss(std::string &losses, const char *format, double amount, con
 	losses += (losses.empty() ? "" : ", ") + std::string(text);
 }
 
-/* Where the arena is slower (the whole interval says so), or costs more memory, than an allocator. */
+/* Lists where the arena is slower than an allocator by the whole interval, or needs more memory. */
 static std::string losses_of(const std::vector<workload_rows> &all) {
 	std::string losses;
 	for (const workload_rows &rows : all) {
@@ -260,7 +260,7 @@ static std::string losses_of(const std::vector<workload_rows> &all) {
 	return losses;
 }
 
-/* Below 5 % a change of the program is not worth its review; that line is drawn by hand. */
+/* Below 5 % a change of the program is not worth its review; the limit is a judgement. */
 static const char *advice(const savings &fresh, const savings &aged) {
 	if (!fresh.sure || !aged.sure)
 		return "measure again on a quiet machine before changing the program";
@@ -309,7 +309,7 @@ static void print_conclusion(const std::vector<workload_rows> &all) {
 
 /* ---- the run ---- */
 
-/* So that four workloads take half a minute, and no fewer than an interval needs. */
+/* Four workloads take half a minute; an interval needs at least 12 rounds. */
 static size_t rounds_for(const bench::parse_figures &f) {
 	return static_cast<size_t>(std::clamp(0.4 / f.seconds, 12.0, 200.0));
 }
@@ -327,7 +327,7 @@ static workload_rows measure(const input &in, const bench::workload &w, bool age
 	return rows;
 }
 
-/* For every document its rows on a fresh heap, then those on an aged one. */
+/* For each document the rows on a fresh heap, then the rows on an aged one. */
 static std::vector<workload_rows> measure_all(const std::vector<input> &inputs) {
 	std::vector<workload_rows> all;
 	for (const input &in : inputs) {

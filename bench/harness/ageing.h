@@ -1,4 +1,4 @@
-/* bench/harness/ageing.h: what came before: a heap in which many blocks lived and some still do. */
+/* bench/harness/ageing.h: an aged heap: many blocks lived in it, and some still do. */
 #ifndef BENCH_HARNESS_AGEING_H
 #define BENCH_HARNESS_AGEING_H
 
@@ -15,11 +15,11 @@ struct aged_block {
 	size_t size;
 };
 
-/* Not from any heap: a vector of this size would change how glibc treats large blocks from then on. */
+/* Static, because a vector of this size would change how glibc treats later large blocks. */
 inline aged_block aged_blocks[600000];
 
-/* 600,000 blocks of 16 to 512 bytes, of which 60 % are freed in random order; the others stay.
- * alloc(size) and free(start, size) are the heap that is aged; every block is written. */
+/* Ages the heap behind alloc(size) and free(start, size): takes and writes 600,000 blocks of 16 to 512
+ * bytes, and frees 60 % of them in random order. */
 template <class Alloc, class Free> void age(Alloc alloc, Free free) {
 	std::mt19937_64 random(1);
 	for (aged_block &b : aged_blocks) {

@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/* Serialised against earlier loads, so that a stamp does not move into the work; about 10 ns. */
+/* Waits for earlier loads, so that the stamp does not move into the work; about 10 ns. */
 inline uint64_t ticks() {
 #if defined(__x86_64__)
 	_mm_lfence();
@@ -25,12 +25,12 @@ inline uint64_t ticks() {
 /* Calibrated once, against the monotonic clock. */
 double ns_per_tick();
 
-/* The pointer may be used, and any memory changed, by somebody the compiler cannot see. */
+/* The compiler must assume that the pointer is used and any memory changed here. */
 template <class T> inline void escape(T *&p) {
 	asm volatile("" : "+r"(p) : : "memory");
 }
 
-/* Whatever was written before is in memory, and whatever is read after comes from there. */
+/* Earlier writes are in memory, and later reads come from memory. */
 inline void barrier() {
 	asm volatile("" : : : "memory");
 }

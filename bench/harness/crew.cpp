@@ -37,7 +37,7 @@ static long switches_of_this_thread() {
 
 class threads final : public crew {
 public:
-	/* One thread at least, though a crew of one does not use it: no subject is to gain from being in a
+	/* Starts a thread even for a crew of one, which does not use it: no subject may gain from a
 	 * process that never had a second thread. */
 	explicit threads(unsigned size);
 
@@ -83,8 +83,8 @@ private:
 		std::exit(2);
 	}
 
-	/* What the thread needs was allocated by the one that started it, so that a member's first call of
-	 * malloc is the subject's. */
+	/* The starter allocates the thread's seat, so that a member's first call of malloc is the
+	 * subject's. */
 	static void *sit(void *arg) {
 		const seat &s = *static_cast<seat *>(arg);
 		pin(s.member);
@@ -128,7 +128,7 @@ private:
 		job_->leave(member);
 	}
 
-	/* All begin together: a member that begins alone would have memory and locks to itself. */
+	/* All members begin at the same time; an early one would have memory and locks to itself. */
 	void meet() {
 		arrived_.fetch_add(1);
 		for (patience p; arrived_.load() < parts_.size(); p.wait()) {

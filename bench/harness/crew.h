@@ -1,7 +1,7 @@
-/* bench/harness/crew.h: threads that do one job together, and how to wait without a system call.
+/* bench/harness/crew.h: threads for one job at the same time, and waiting without a system call.
  *
- * The threads of a process are started once and shared by all subjects of a workload; between jobs they
- * sleep. A module of another build mode is handed the driver's crew. */
+ * A process starts its threads once; all subjects of a workload share them, and they sleep between
+ * jobs. A module of another build mode gets the driver's crew. */
 #ifndef BENCH_HARNESS_CREW_H
 #define BENCH_HARNESS_CREW_H
 
@@ -14,13 +14,13 @@
 
 namespace bench {
 
-/* What one member does; `member` counts from 0. */
+/* The work of each member; `member` counts from 0. */
 class job {
 public:
 	virtual ~job() = default;
 
 	virtual void work(unsigned member) = 0;
-	/* Before the clock starts and after it has stopped. */
+	/* Called before the clock starts and after it has stopped. */
 	virtual void enter(unsigned) {
 	}
 	virtual void leave(unsigned) {
@@ -28,28 +28,29 @@ public:
 };
 
 enum class measure {
-	members, /* the CPU time of all members, added */
-	process, /* the CPU time of the process: where members start threads of their own */
-	wall,    /* from the first member's beginning to the last one's end */
+	members, /* sum of the members' CPU times */
+	process, /* CPU time of the process: for members that start threads */
+	wall,    /* from the first member's start to the last one's end */
 };
 
 class crew {
 public:
 	virtual ~crew() = default;
 
-	/* Every member does the job once, all at the same time; in ticks. A crew of one is the caller. */
+	/* Every member does the job once, all at the same time; returns ticks. In a crew of one the caller
+	 * does it. */
 	virtual uint64_t run(job &j, measure what) = 0;
 	virtual unsigned size() const = 0;
 
-	/* Whether a member lost its CPU to another process during the last job; false where that cannot be
-	 * told: where members have to share CPUs, or start threads of their own. */
+	/* Whether a member lost its CPU to another process during the last job. False where members share
+	 * CPUs or start threads, because the counts cannot tell then. */
 	virtual bool interrupted() const = 0;
 };
 
-/* Member i runs on CPU (i + 1) % CPUs. Made at the first call, and never ended. */
+/* Member i runs on CPU (i + 1) % CPUs. The first call makes the crew; it never ends. */
 crew &crew_of(unsigned size);
 
-/* For loops that wait for another thread: pauses at first, then lets others have the CPU. */
+/* For loops that wait for another thread: pauses, and yields the CPU every 64th time. */
 class patience {
 public:
 	void wait() {

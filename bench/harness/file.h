@@ -7,7 +7,7 @@
 
 namespace bench {
 
-/* An empty answer and errno when the file cannot be read; reading stops soon after `most` bytes. */
+/* Empty, with errno set, when the file cannot be read. Reading stops soon after `most` bytes. */
 std::string read_file(const std::string &path, size_t most);
 
 }

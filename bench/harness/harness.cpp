@@ -53,7 +53,7 @@ struct player {
 
 static constexpr size_t warm_up_rounds = 3;
 static constexpr int attempts = 20;
-/* A run that takes longer is interrupted on any machine that is in use; it counts as it is. */
+/* A longer run is interrupted on any machine in use; it counts as it is. */
 static constexpr double longest_repeated_ns = 20e6;
 
 static double fastest_of_five(contestant &it, size_t repeats) {
@@ -66,8 +66,8 @@ static double fastest_of_five(contestant &it, size_t repeats) {
 	return static_cast<double>(fastest) * ns_per_tick();
 }
 
-/* In steps, so that what happens only once (pages touched first, caches filled, threads started) does
- * not decide: a subject with too few repeats would be measured cold. */
+/* Grows in steps, so that one-time costs (first touch of pages, cold caches, new threads) do not
+ * decide: a subject with too few repeats would be measured cold. */
 static size_t calibrate(contestant &it, double round_ns) {
 	for (double repeats = 1;;) {
 		double ns = fastest_of_five(it, static_cast<size_t>(repeats));
@@ -78,7 +78,7 @@ static size_t calibrate(contestant &it, double round_ns) {
 	}
 }
 
-/* Runs until a run was not interrupted by another process; returns how many were. */
+/* Repeats the run until no other process interrupts it; returns the number of spoilt runs. */
 static size_t sample(player &p, const workload &w) {
 	if (w.unmeasured != 0)
 		p.it->run(w.unmeasured);
@@ -98,7 +98,7 @@ static size_t sample(player &p, const workload &w) {
 	}
 }
 
-/* Which of `n` subjects is the i-th of a round: rotated, and reversed in every other round. */
+/* The i-th of `n` subjects in a round: rotated, and reversed in every other round. */
 static size_t turn(size_t round, size_t i, size_t n) {
 	size_t at = (round / 2 + i) % n;
 	return round % 2 == 0 ? at : n - 1 - at;
@@ -168,7 +168,7 @@ static std::vector<row> receive_rows(const std::string &text) {
 	return rows;
 }
 
-/* Runs `work` in a fork of this process and returns what it writes; nothing when it fails. */
+/* Runs `work` in a fork of this process and returns its output; empty when it fails. */
 static std::string in_child(const std::function<void(FILE *)> &work) {
 	int ends[2];
 	if (pipe(ends) != 0)
@@ -194,7 +194,7 @@ static std::string in_child(const std::function<void(FILE *)> &work) {
 	return text;
 }
 
-/* What one repeat adds to the resident memory of a process that does nothing else. */
+/* Growth of resident memory by one repeat, in a process that does nothing else. */
 static double resident_growth(const subject &s) {
 	std::string text = in_child([&](FILE *out) {
 		reset_peak();
@@ -259,7 +259,7 @@ static std::vector<row> run_alone(const workload &w, const subject &s) {
 	}));
 }
 
-/* The median of every field. */
+/* Sets each field to its median. */
 static void describe_alone(const std::vector<row> &told, row &r) {
 	std::map<std::string, std::vector<double>> values;
 	for (const row &one : told)

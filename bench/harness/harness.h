@@ -2,10 +2,10 @@
  *
  * A family is a set of workloads; a file adds workloads to a family with one static `registration`.
  * Every workload runs in a process of its own (a fork of the driver), so that its heap is fresh and no
- * workload inherits the ageing of another. In it all subjects are made first; then they are run in
- * rounds, every subject once a round, the order rotated from round to round and reversed in every other
- * one. What is compared is the quotient of two subjects' times in the same round; what is published is
- * its median with a 95 % interval.
+ * workload inherits the ageing of another. The process makes all subjects first, then runs every
+ * subject once a round; the order rotates from round to round and is reversed in every other one. A
+ * ratio is the quotient of two subjects' times in the same round; its median is published with a 95 %
+ * interval.
  *
  * Workloads run on CPU 1 unless they set `all_cpus`; harness/crew.h has the threads of those. */
 #ifndef BENCH_HARNESS_HARNESS_H
@@ -46,26 +46,25 @@ class contestant {
 public:
 	virtual ~contestant() = default;
 
-	/* Does the work `repeats` times and returns the ticks of the part that is measured, which need not
-	 * be all of it. */
+	/* Does the work `repeats` times and returns the ticks of the measured part of it. */
 	virtual uint64_t run(size_t repeats) = 0;
 
-	/* Whether threads of the last run lost their CPUs to another process; asked where the workload uses
-	 * all CPUs (for the others the process is asked). */
+	/* Whether threads of the last run lost their CPUs to another process. Asked only where the
+	 * workload uses all CPUs; elsewhere the process's own count tells. */
 	virtual bool interrupted() {
 		return false;
 	}
 
-	/* The last run counts (it was no warm-up, and nothing interrupted it): keep what it recorded. */
+	/* The last run counts: it was no warm-up, and not interrupted. Keeps its records. */
 	virtual void accept() {
 	}
 
-	/* Adds what only the subject knows, after the last round. */
+	/* Adds the subject's own figures, after the last round. */
 	virtual void describe(row &) {
 	}
 };
 
-/* A contestant each of whose repeats is timed by itself. */
+/* Times each repeat by itself. */
 class timed_contestant : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -97,31 +96,31 @@ struct subject {
 	std::function<std::unique_ptr<contestant>()> make;
 };
 
-/* A subject whose contestant is a C, made from copies of `arguments`. */
+/* A subject that makes a C from copies of `arguments`. */
 template <class C, class... Arguments> subject make_subject(const char *name, Arguments... arguments) {
 	return {name, [=] { return std::make_unique<C>(arguments...); }};
 }
 
 struct workload {
 	std::string name;
-	double ops = 1; /* operations in one repeat: what ns_per_op is divided by */
+	double ops = 1; /* operations in one repeat; ns_per_op is per operation */
 	std::vector<subject> subjects;
-	size_t rounds = 0;           /* at most; 0: as many as were asked for */
-	double round_ns = 2e6;       /* how long one run takes */
-	size_t total_repeats = 0;    /* in all rounds together; 0: so many that a run takes round_ns */
+	size_t rounds = 0;           /* at most; 0: as many as run_options asks for */
+	double round_ns = 2e6;       /* length of one run */
+	size_t total_repeats = 0;    /* over all rounds; 0: chosen so that a run takes round_ns */
 	size_t least_repeats = 1;    /* in one round */
 	size_t unmeasured = 0;       /* repeats before every round that do not count: for work whose memory
 	                              the other subjects push out of the caches */
 	double objects = 0;          /* most objects live at once: asks for peak_rss_bytes and
 	                              bytes_per_object */
-	std::function<void()> setup; /* runs before any subject is made: ages the heap, loads input */
+	std::function<void()> setup; /* runs before any subject is made, to age the heap or load input */
 	unsigned threads = 1;
-	bool all_cpus = false; /* its threads choose their CPUs themselves */
+	bool all_cpus = false; /* its threads pin themselves */
 	bool alone = false;    /* every run is one repeat in a process of its own: for what is measured
 	                              in memory */
 };
 
-/* `static const registration r{"arena", workloads};` in any file adds workloads to a family. */
+/* `const registration r("arena", workloads);` in any file of the driver adds workloads to a family. */
 struct registration {
 	registration(const char *family, std::vector<workload> (*workloads)());
 };
@@ -134,33 +133,34 @@ struct run_options {
 	std::string only; /* part of a workload's name */
 };
 
-/* Runs one workload in a process of its own; no rows when that process fails. */
+/* Runs one workload in a process of its own; returns no rows when that process fails. */
 std::vector<row> run_workload(const workload &w, const run_options &options);
 
 /* Median with the 95 % interval of a sign test (order statistics). */
 interval median_interval(std::vector<double> values);
 double median(std::vector<double> values);
 
-/* What the process has cost so far. */
+/* Counts of the process so far. */
 struct process_figures {
 	uint64_t minor_faults, major_faults, involuntary_switches;
 };
 process_figures read_process();
 
-/* Resident bytes now, and the most since reset_peak, as the kernel counts while it runs: on each CPU it
- * may be behind by 32 pages of a kind. The exact figure takes a walk through the page tables. */
+/* Resident bytes now, and their peak since reset_peak, from the kernel's running counts: on each CPU
+ * these may lag by 32 pages of a kind. The exact figure walks the page tables. */
 size_t resident_bytes();
 size_t resident_bytes_exact();
 size_t peak_resident_bytes();
 void reset_peak();
 
-/* Pins the calling thread and those that it starts to one CPU: member 0 of a crew to CPU 1, so that
- * CPU 0 is left to interrupts, where there are two, member 1 to the one after it, and so on round. */
+/* Pins the calling thread, and those that it starts, to one CPU. Member 0 of a crew gets CPU 1, which
+ * leaves CPU 0 to interrupts; member 1 gets the next CPU, and so on round. A single CPU is left
+ * alone. */
 void pin(unsigned member = 0);
 void use_all_cpus();
 
-/* Call first in main: starts the program again where the loader has kept too little thread-local
- * storage for a library that is opened at run time (jemalloc asks for 2.6 KiB). */
+/* Call first in main. Starts the program again with more static thread-local storage for libraries
+ * opened at run time (jemalloc needs 2.6 KiB), unless GLIBC_TUNABLES is set. */
 void reserve_static_tls(char **argv);
 
 /* Ends the process unless malloc is the C library's own. */

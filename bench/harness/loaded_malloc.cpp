@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/* Calls from inside the library to malloc must reach its own, where the loader knows how. */
+/* The library's calls of malloc must reach its own malloc. */
 #ifdef RTLD_DEEPBIND
 static constexpr int bind_inside = RTLD_DEEPBIND;
 #else
@@ -68,7 +68,7 @@ const malloc_calls &jemalloc_calls() {
 	static control *const mallctl = l.find<control>("mallctl");
 	static const malloc_calls calls{
 		l.find<void *(size_t)>("malloc"), l.find<void(void *)>("free"), [] {
-			mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); /* 4096: all of them */
+			mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0); /* 4096: all arenas */
 		}};
 	return calls;
 }

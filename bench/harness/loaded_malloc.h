@@ -1,4 +1,4 @@
-/* bench/harness/loaded_malloc.h: other mallocs in the same process, none of them in place of malloc. */
+/* bench/harness/loaded_malloc.h: other mallocs in the same process; none replaces malloc. */
 #ifndef BENCH_HARNESS_LOADED_MALLOC_H
 #define BENCH_HARNESS_LOADED_MALLOC_H
 
@@ -7,10 +7,10 @@
 
 namespace bench {
 
-/* A library opened so that its symbols serve nobody else, and so that it uses its own. */
+/* A library opened privately: the program does not see its symbols, and it prefers its own. */
 class loaded_library {
 public:
-	/* Ends the process with the name of the package when the library is missing. */
+	/* Ends the process, naming the package, when the library is missing. */
 	loaded_library(const char *file, const char *package);
 
 	/* Ends the process unless the symbol is this library's own. */
@@ -28,10 +28,10 @@ private:
 struct malloc_calls {
 	void *(*alloc)(size_t);
 	void (*free)(void *);
-	void (*trim)() = nullptr; /* gives back what is unused; where there is a way */
+	void (*trim)() = nullptr; /* gives unused memory back; NULL: no such call */
 };
 
-/* A library that is built with the driver, and stands beside it. */
+/* A library built with the driver, in the driver's directory. */
 const loaded_library &driver_library(const char *file);
 
 const loaded_library &mimalloc_library();
@@ -42,7 +42,7 @@ const malloc_calls &jemalloc_calls();
 const malloc_calls &tcmalloc_calls();
 const malloc_calls &tbb_calls();
 
-/* Built by cargo from bench/peers, where there is a cargo. */
+/* Built from bench/peers where cargo is installed. */
 extern const bool has_cargo_peers;
 const malloc_calls &snmalloc_calls();
 const malloc_calls &mimalloc3_calls();

@@ -25,7 +25,7 @@ static bool is_family(const std::string &name) {
 	return false;
 }
 
-/* What count.py can count: one process's main thread. */
+/* count.py can count only the main thread of one process. */
 static bool is_counted(const bench::workload &w) {
 	return w.threads == 1 && !w.all_cpus && !w.alone;
 }
@@ -37,7 +37,7 @@ static int list(const std::string &family) {
 	return 0;
 }
 
-/* The function that callgrind is told to collect in. */
+/* Callgrind collects in this function only. */
 extern "C" __attribute__((noinline)) uint64_t tenure_bench_counted(
 	bench::contestant *it, size_t repeats) {
 	return it->run(repeats);

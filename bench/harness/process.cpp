@@ -1,4 +1,4 @@
-/* bench/harness/process.cpp: clock, memory and CPU of the process that measures. */
+/* bench/harness/process.cpp: clock, memory and CPU of the measuring process. */
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>

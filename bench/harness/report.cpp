@@ -73,7 +73,7 @@ static void print_row(const row &r) {
 	std::printf("\n");
 }
 
-/* The peers that one subject is slower than: the whole interval above 1, and by more than 2 %. */
+/* Peers faster than the subject: the whole interval above 1, the median by more than 2 %. */
 static std::string losses(const row &r) {
 	std::string text;
 	for (const auto &[peer, q] : r.ratio) {

@@ -18,8 +18,8 @@ double median(std::vector<double> values) {
 	return middle(values);
 }
 
-/* How many values at either end may be cut so that what remains covers the median with 95 %: the
- * largest k with P(Binomial(n, 1/2) < k) <= 2.5 %. */
+/* The number of values to cut at each end so that the rest covers the median with 95 %: the largest k
+ * with P(Binomial(n, 1/2) < k) <= 2.5 %. */
 static size_t tail(size_t n) {
 	double p = std::pow(0.5, static_cast<double>(n));
 	double sum = 0;

@@ -1,4 +1,4 @@
-/* bench/heap/hardened.cpp: hooks of the heap in the mode hardened, in a module of their own because two
+/* bench/heap/hardened.cpp: hooks of the heap in the mode hardened. They are in a module because two
  * modes do not link into one program. */
 #include "heap/tenure.h"
 

@@ -1,11 +1,11 @@
 /* bench/heap/hooks.h: an allocator as Lua, SQLite, jansson and libcjson see it.
  *
- * Lua hands its hook a context, which is the heap. The hooks of the others have none: whoever calls the
- * library says before whose heap it is (`use`), and the hooks find it in the thread.
+ * Lua passes the heap to its hook as the context. The hooks of the others have no context: the
+ * caller sets the thread's heap with `use` before it calls the library.
  *
- * hooks_of<H>() makes the hooks from an adapter: alloc, free, free_sized, realloc and usable, whose
- * first argument is the heap; make and end; and where `can_drop`, drop, which frees all blocks at once
- * and returns the heap to go on with. */
+ * hooks_of<H>() makes the hooks from an adapter H with alloc, free, free_sized, realloc and usable,
+ * whose first argument is the heap; with make and end; and where `can_drop`, with drop, which frees
+ * all blocks at once and returns the heap to use from then on. */
 #ifndef BENCH_HEAP_HOOKS_H
 #define BENCH_HEAP_HOOKS_H
 
@@ -19,7 +19,7 @@ namespace bench {
 struct heap_hooks {
 	void *(*make)();
 	void (*end)(void *heap);
-	void *(*drop)(void *heap); /* NULL: every block has to be freed */
+	void *(*drop)(void *heap); /* NULL: each block must be freed */
 	void (*use)(void *heap);
 	lua_Alloc lua;
 	sqlite3_mem_methods sqlite;
@@ -31,7 +31,8 @@ struct heap_hooks {
 inline thread_local void *current_heap;
 
 template <class H> struct hooks {
-	/* Lua frees by asking for nothing, and says how large a block is that it frees or resizes. */
+	/* Lua frees a block by resizing it to 0, and passes the size of each block that it frees or
+	 * resizes. */
 	static void *lua(void *heap, void *p, size_t old_size, size_t size) {
 		if (size == 0) {
 			H::free_sized(heap, p, old_size);
@@ -80,7 +81,7 @@ template <class H> heap_hooks hooks_of() {
 	return all;
 }
 
-/* What the module in mode hardened exports. */
+/* The type of the hardened module's export. */
 using make_hooks = heap_hooks();
 
 }

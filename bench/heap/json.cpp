@@ -1,5 +1,5 @@
-/* bench/heap/json.cpp: the family `heap`: a document is parsed into a tree, and the tree freed node by
- * node, or with everything else in the heap at once. */
+/* bench/heap/json.cpp: the family `heap`: a document is parsed into a tree, which is freed node by
+ * node or dropped with the whole heap. */
 #include "heap/subjects.h"
 
 #include <cjson/cJSON.h>
@@ -13,7 +13,7 @@
 namespace bench {
 namespace {
 
-/* Of Debian's iso-codes; 36 KB. */
+/* From Debian's iso-codes; 36 KB. */
 constexpr const char *document_path = "/usr/share/iso-codes/json/iso_639-2.json";
 
 class jansson {
@@ -22,7 +22,7 @@ public:
 
 	static void prepare(const heap_hooks &hooks) {
 		json_set_alloc_funcs(hooks.malloc, hooks.free);
-		json_object_seed(1); /* the seed that a process chooses by itself differs from run to run */
+		json_object_seed(1); /* fixed, because jansson's own choice differs from run to run */
 	}
 	static tree *parse(const std::string &text) {
 		return json_loadb(text.data(), text.size(), 0, nullptr);
@@ -54,7 +54,7 @@ public:
 	}
 };
 
-/* Drops the tree with all that is in the heap, where there is a heap that can be dropped. */
+/* Drops the whole heap with the tree, where the heap has a drop. */
 template <class Parser> class json_client : public heap_client {
 public:
 	json_client(const heap_hooks &hooks, bool drops)

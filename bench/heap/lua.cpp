@@ -1,4 +1,4 @@
-/* bench/heap/lua.cpp: the family `heap`: a virtual machine of Lua 5.4 from its making to its end. */
+/* bench/heap/lua.cpp: the family `heap`: a virtual machine of Lua 5.4, made, run and closed. */
 #include "heap/subjects.h"
 
 #include <cstdlib>
@@ -6,9 +6,9 @@
 namespace bench {
 namespace {
 
-/* Trees that live and trees that do not; a table of records by name in which most are replaced, and
- * strings that are put together, cut and searched. Nothing depends on the order in tables, because Lua
- * chooses that anew for every state. */
+/* Trees, one kept and many dropped; a table of records by name, most of them replaced; strings
+ * concatenated, cut and searched. No result depends on the order in a table, which differs from state
+ * to state. */
 const char *const program = R"(
 local function make(depth)
 	if depth == 0 then return {} end
@@ -46,7 +46,7 @@ local _, found = text:gsub("KEY %d+", function(name) return name:lower() end)
 return nodes + count(kept), bytes, #text, found
 )";
 
-/* Fresh, every machine has a heap of its own; aged, it lives in the heap in which others were. */
+/* Fresh: each machine has a heap of its own. Aged: all machines live in one aged heap. */
 class lua_client : public heap_client {
 public:
 	lua_client(const heap_hooks &hooks, bool aged) : heap_client(hooks, aged), aged_(aged) {

@@ -1,7 +1,7 @@
-/* bench/heap/sqlite.cpp: the family `heap`: a database in memory from its making to its end.
+/* bench/heap/sqlite.cpp: the family `heap`: a database in memory, opened, filled, queried and closed.
  *
- * SQLite has one allocator for the whole process, which can only be changed while it is shut down. So
- * every run begins with setting it and ends with shutting SQLite down; neither is measured. */
+ * SQLite has one allocator for the process, which can be changed only while SQLite is shut down.
+ * Every run therefore sets the allocator first and shuts SQLite down last; neither is measured. */
 #include "heap/subjects.h"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned customer_count = 50, purchase_count = 400, question_count = 200;
 
-/* What a program sends that builds its statements as it goes: each is parsed. */
+/* Statements as text, so that SQLite parses each one. */
 std::vector<std::string> make_statements() {
 	std::vector<std::string> all{
 		"create table customer (id integer primary key, name text, town text);"

@@ -1,4 +1,4 @@
-/* bench/heap/subjects.cpp: everything that Lua, SQLite and the parsers can have their memory from. */
+/* bench/heap/subjects.cpp: the heaps under Lua, SQLite and the parsers. */
 #include "heap/subjects.h"
 
 #include <malloc.h>
@@ -13,7 +13,7 @@
 namespace bench {
 namespace {
 
-/* The heap of the whole process: there is no other, and it does not end. */
+/* The process's only heap, which never ends. */
 class one_for_all {
 public:
 	static constexpr bool can_drop = false;
@@ -115,7 +115,7 @@ private:
 	static inline void *(*realloc_)(void *, size_t);
 };
 
-/* mimalloc's heaps that can be ended whole; blocks are freed as any other. */
+/* A heap of mimalloc that is destroyed whole; mi_free frees its blocks. */
 class mimalloc_heap_of_one : public mimalloc_heap_of_all {
 public:
 	static constexpr bool can_drop = true;

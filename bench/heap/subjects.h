@@ -1,4 +1,4 @@
-/* bench/heap/subjects.h: the subjects of the family `heap`, and what their workloads have in common. */
+/* bench/heap/subjects.h: the subjects of the family `heap`, and the common part of its workloads. */
 #ifndef BENCH_HEAP_SUBJECTS_H
 #define BENCH_HEAP_SUBJECTS_H
 
@@ -9,11 +9,10 @@
 
 namespace bench {
 
-/* A library on a heap, which is the same from the first run to the last. A process's own malloc is such
- * a heap too. */
+/* A library on one heap for all runs. The process's own malloc counts as such a heap. */
 class heap_client : public contestant {
 public:
-	/* aged: of its blocks many have been freed, and some are left. */
+	/* aged: the heap has had many blocks, and some are left in it. */
 	heap_client(const heap_hooks &hooks, bool aged);
 	~heap_client() override;
 
@@ -22,14 +21,14 @@ protected:
 	void *heap_;
 };
 
-/* Ends the process when a subject's result differs from that of the first one that was made. */
+/* Ends the process when a subject's result is empty or differs from the first subject's. */
 void require_same(std::string &first, const std::string &result, const std::string &subject);
 
-/* Subjects whose contestant is made by `make(hooks, name)`. */
+/* One subject for each heap; make(hooks, name) makes its contestant. */
 using make_client = std::function<std::unique_ptr<contestant>(const heap_hooks &, const std::string &)>;
 std::vector<subject> heap_subjects(const make_client &make);
 
-/* A workload for clients that are made with these arguments, and all come to the same result. */
+/* A workload whose clients are made with these arguments and must agree on the result. */
 template <class Client, class... Arguments>
 workload heap_workload(const char *name, Arguments... arguments) {
 	workload w;

@@ -1,4 +1,4 @@
-/* bench/heap/tenure.h: Tenure's heap, in the build mode of whoever includes it (see heap/hooks.h). */
+/* bench/heap/tenure.h: Tenure's heap, in the build mode of the including file (see heap/hooks.h). */
 #ifndef BENCH_HEAP_TENURE_H
 #define BENCH_HEAP_TENURE_H
 

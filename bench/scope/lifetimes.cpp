@@ -1,4 +1,4 @@
-/* bench/scope/lifetimes.cpp: the family `scope`: lifetimes below others. */
+/* bench/scope/lifetimes.cpp: the family `scope`: lifetimes below a parent. */
 #include "harness/harness.h"
 #include "harness/sizes.h"
 #include "scope/peers.h"
@@ -8,7 +8,7 @@
 namespace bench {
 namespace {
 
-/* One that nobody allocates in. */
+/* A lifetime without an allocation. */
 template <class A> class empty_lifetimes : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -29,7 +29,7 @@ private:
 constexpr size_t object_count = 80;
 constexpr auto sizes = mixed_sizes<object_count>(16, 256);
 
-/* One with 80 objects, of which the first word is written, and three deferred calls. */
+/* A lifetime with 80 objects, each written in its first word, and three deferred calls. */
 template <class A> class request_lifetimes : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -75,7 +75,7 @@ template <template <class> class C> std::vector<subject> on_all() {
 template <const malloc_calls &(*load)()>
 using loaded_requests = request_lifetimes<scope_of_each<loaded_each<load>>>;
 
-/* A request is also what a program can do without lifetimes. */
+/* A request also has subjects without lifetimes: a program can free each object by itself. */
 std::vector<subject> requests_on_all() {
 	std::vector<subject> all = on_all<request_lifetimes>();
 	all.push_back(make_subject<request_lifetimes<floor_scope>>("floor"));

@@ -1,4 +1,4 @@
-/* bench/scope/listing.cpp: the family `scope`: what it costs to be listed, and to look at the list. */
+/* bench/scope/listing.cpp: the family `scope`: the costs of a place in the list and of a look at it. */
 #include "harness/harness.h"
 #include "tenure/scope.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 /* ---- a name ---- */
 
-/* An allocator made and ended, as often with a name as without; the difference is what counts. */
+/* Makes and ends an allocator, with a name and without; the result is the difference. */
 template <class Kind> class named_lives : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -89,7 +89,7 @@ struct heap_kind {
 
 constexpr size_t listed_count = 1000;
 
-/* As many arenas, slabs, heaps and scopes, each with something in it. */
+/* 250 arenas, slabs, heaps and scopes each, none of them empty. */
 class listed_thousand {
 public:
 	listed_thousand() {
@@ -115,7 +115,6 @@ public:
 	listed_thousand(const listed_thousand &) = delete;
 	listed_thousand &operator=(const listed_thousand &) = delete;
 
-	/* One of them, and what can be done with it. */
 	tn_scope *scope() const {
 		return scopes_[0];
 	}
@@ -130,7 +129,7 @@ private:
 	tn_scope *scopes_[listed_count / 4];
 };
 
-/* One thousand in a process, whoever looks at them. */
+/* One thousand for each process, shared by its subjects. */
 const listed_thousand &listed_by_all() {
 	static const listed_thousand all;
 	return all;
@@ -163,10 +162,10 @@ private:
 	listed_thousand all_;
 };
 
-/* ---- an owner that goes on meanwhile ---- */
+/* ---- an owner at work during snapshots ---- */
 
-/* What the other thread does when it takes no snapshots, so that the other CPU is as busy: it reads as
- * much memory, of its own. */
+/* The other thread's work when it takes no snapshots: it reads as much memory of its own, so that its
+ * CPU is as busy. */
 void read_own_memory() {
 	static size_t own[listed_count][16];
 	size_t sum = 0;
@@ -177,7 +176,7 @@ void read_own_memory() {
 	escape(p);
 }
 
-/* Does the same again and again on another CPU, from the end of the first time until it is ended. */
+/* Repeats `work` on another CPU until destroyed; the constructor returns after the first time. */
 class neighbour {
 public:
 	explicit neighbour(void (*work)()) : thread_([this, work] { repeat(work); }) {
@@ -202,7 +201,7 @@ private:
 	std::thread thread_;
 };
 
-/* A block of a listed heap taken, written and freed. */
+/* Takes, writes and frees a block of a listed heap. */
 struct heap_pairs {
 	static void live(const listed_thousand &all) {
 		void *p = required(tn_heap_alloc(all.heap(), 64, 16));
@@ -212,7 +211,7 @@ struct heap_pairs {
 	}
 };
 
-/* A scope made below a listed one, 20 objects taken and written in it, and ended. */
+/* Makes a scope below a listed one, takes and writes 20 objects in it, and ends it. */
 struct short_scopes {
 	static void live(const listed_thousand &all) {
 		tn_scope *s = required(tn_scope_create(all.scope(), "request", nullptr));

@@ -1,8 +1,8 @@
-/* bench/scope/peers.h: everything that has lifetimes below others, one small adapter each.
+/* bench/scope/peers.h: adapters of lifetimes below a parent.
  *
- * begin() makes a lifetime below the parent that the adapter keeps; alloc(size, i) is as in
- * arena/peers.h; defer() has `deferred_call` called when it ends; end(count) ends it, after `count`
- * objects were allocated. */
+ * begin() makes a lifetime below the adapter's parent; alloc(size, i) is as in arena/peers.h;
+ * defer() registers `deferred_call` for the end of the lifetime; end(count) ends it after `count`
+ * objects. */
 #ifndef BENCH_SCOPE_PEERS_H
 #define BENCH_SCOPE_PEERS_H
 
@@ -19,7 +19,7 @@ inline void deferred_call(void *counter) {
 	++*static_cast<size_t *>(counter);
 }
 
-/* What somebody writes who has to remember calls by himself. */
+/* The list of calls that a program without deferred calls writes for itself. */
 class call_list {
 public:
 	void defer() {
@@ -78,7 +78,7 @@ private:
 	tn_scope *root_, *scope_ = nullptr;
 };
 
-/* A chunk from a stack of warm ones, a cursor in it, the calls in an array: the least for a request. */
+/* Floor of a request: a cursor in a chunk from a stack of warm ones, the calls in an array. */
 class floor_scope {
 public:
 	void begin() {
@@ -104,7 +104,7 @@ private:
 	call_list calls_;
 };
 
-/* Every object is freed; the lifetime exists only in the program. */
+/* Frees every object; the allocator has no lifetimes. */
 template <class Each> class scope_of_each {
 public:
 	void begin() {
@@ -125,7 +125,7 @@ private:
 	call_list calls_;
 };
 
-/* mimalloc's heaps have no parent, and call nobody at their end. */
+/* mimalloc's heaps have no parent, and no calls at their end. */
 class mimalloc_scope {
 public:
 	void begin() {
@@ -148,7 +148,7 @@ private:
 	call_list calls_;
 };
 
-/* The parent has no lock; or it is the process's own, which has one. */
+/* locked: below APR's global pool, whose allocator has a lock; otherwise below a parent without one. */
 template <bool locked> class apr_scope {
 public:
 	apr_scope() {
@@ -178,7 +178,8 @@ private:
 	apr_pool_t *root_, *pool_ = nullptr;
 };
 
-/* A call belongs to an object and gets that object, so these are the destructors of the last ones. */
+/* talloc has destructors of objects, not of lifetimes, so the calls are destructors of the first three
+ * objects. */
 template <bool pooled> class talloc_scope {
 public:
 	talloc_scope() : root_(talloc_new(nullptr)) {

@@ -1,5 +1,5 @@
-/* bench/shared/kinds.cpp: the family `shared`: objects of four sizes in turn, each from a slab
- * of its own: three of them are not near. */
+/* bench/shared/kinds.cpp: the family `shared`: objects of four sizes in turn, each from a slab of its
+ * own; three of the slabs are not near. */
 #include "shared/peers.h"
 #include "slab/peers.h"
 
@@ -12,7 +12,7 @@ template <size_t size> using tcmalloc_shared = loaded_shared<size, tcmalloc_call
 template <size_t size> using tbb_shared = loaded_shared<size, tbb_calls>;
 template <size_t size> using snmalloc_shared = loaded_shared<size, snmalloc_calls>;
 template <size_t size> using mimalloc3_shared = loaded_shared<size, mimalloc3_calls>;
-template <size_t> using floor_kind = floor_slab; /* nothing but an object's first word is written */
+template <size_t> using floor_kind = floor_slab; /* slots of 32 bytes: only the first word is written */
 
 /* One object of each kind taken and written, then all freed in the same order. */
 template <template <size_t> class A> class kinds : public contestant {

@@ -1,5 +1,5 @@
-/* bench/shared/lives.cpp: the family `shared`: threads that end before their objects, and what stays in
- * memory after threads. */
+/* bench/shared/lives.cpp: the family `shared`: threads that end before their objects, and the memory
+ * that remains after threads. */
 #include "shared/lives.h"
 #include "shared/peers.h"
 

@@ -1,5 +1,5 @@
-/* bench/shared/lives.h: threads that end while what they took lives on, and what stays in memory after
- * them, as templates over the adapter (see shared/loops.h). */
+/* bench/shared/lives.h: threads that end before their objects, and the memory that remains after them,
+ * as templates over the adapter (see shared/loops.h). */
 #ifndef BENCH_SHARED_LIVES_H
 #define BENCH_SHARED_LIVES_H
 
@@ -25,8 +25,8 @@ inline void in_thread(void *(*f)(void *), void *argument) {
 
 constexpr size_t larson_replacements = 100000;
 
-/* Every member keeps `count` objects. In a repeat a new thread replaces one at random 100,000 times and
- * ends; the next one goes on with the same objects. */
+/* Every member keeps `count` objects. In a repeat a new thread replaces one at random, 100,000 times,
+ * and ends; the next thread continues with the same objects. */
 template <class A> class larson : public threaded<A> {
 public:
 	larson(crew &c, size_t count) : threaded<A>(c) {
@@ -84,8 +84,8 @@ inline size_t growth_since(size_t before) {
 
 constexpr size_t churn_objects = 100;
 
-/* Short threads, one after the other on each member, together `count`; each takes 100 objects, which
- * live on. */
+/* Runs `count` short threads, one after the other on each member. Each takes 100 objects, which
+ * outlive it. */
 template <class A> class churn : public threaded<A> {
 public:
 	churn(crew &c, size_t count)
@@ -130,11 +130,11 @@ private:
 	}
 
 	size_t threads_each_, rss_growth_ = 0;
-	std::vector<void *> objects_; /* written before anything is measured */
+	std::vector<void *> objects_; /* written before the first measurement */
 };
 
-/* Every member's thread takes `count` objects; when all have them, they free them and end. Then the
- * allocator is asked for what it can give back. */
+/* Every member's thread takes `count` objects; when all have theirs, they free them and end. Then the
+ * allocator is asked to give memory back. */
 template <class A> class burst : public threaded<A> {
 public:
 	burst(crew &c, size_t count) : threaded<A>(c) {
@@ -166,7 +166,7 @@ public:
 private:
 	struct part {
 		burst *all;
-		std::vector<void *> objects; /* written before anything is measured */
+		std::vector<void *> objects; /* written before the first measurement */
 	};
 
 	void work(unsigned member) override {

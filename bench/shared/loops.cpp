@@ -1,5 +1,5 @@
 /* bench/shared/loops.cpp: the family `shared`: objects of one size that any thread takes and any
- * thread frees. Here: what threads do with objects of their own. */
+ * thread frees. Here each thread frees its own objects. */
 #include "shared/loops.h"
 #include "shared/peers.h"
 #include "slab/peers.h"
@@ -7,7 +7,7 @@
 namespace bench {
 namespace {
 
-/* What one run takes, wall time: longer than a scheduler's turn where threads have to share CPUs. */
+/* Wall time of one run: longer than a scheduler's turn where threads share CPUs. */
 double round_of(unsigned threads) {
 	return threads <= 2 ? 4e6 : 2e6 * threads;
 }
@@ -16,7 +16,7 @@ workload own_objects(const char *name, setting s, double ops_each, std::vector<s
 	return make_workload(name, s, ops_each * s.threads, round_of(s.threads), std::move(subjects));
 }
 
-/* tenure-shared is the static library in the driver itself; here are the other ways to be linked. */
+/* tenure-shared is the static library in the driver; these are the other linkages. */
 void add_linkages(std::vector<subject> &to, setting s) {
 	to.push_back({"tenure-shared-linked", [s] {
 					  return std::unique_ptr<contestant>(
@@ -53,7 +53,7 @@ workload local_pairs() {
 		});
 }
 
-/* How often an object of 8 bytes is written. */
+/* Writes to an object of 8 bytes. */
 constexpr size_t writes = 200;
 
 std::vector<workload> workloads() {

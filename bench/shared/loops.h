@@ -1,8 +1,8 @@
-/* bench/shared/loops.h: what threads do with objects of their own, as templates over the adapter, so
- * that modules of another build mode or linkage can hold the same loops.
+/* bench/shared/loops.h: loops in which each thread frees its own objects, as templates over the
+ * adapter, so that modules of another build mode or linkage can hold the same loops.
  *
- * An adapter has alloc() and free(p), called by any thread, and enter(member) and leave(member), called
- * by every thread around what is measured. All threads use one adapter. */
+ * An adapter has alloc() and free(p), called by any thread, and enter(member) and leave(member),
+ * called by every thread before and after the measured part. All threads use one adapter. */
 #ifndef BENCH_SHARED_LOOPS_H
 #define BENCH_SHARED_LOOPS_H
 
@@ -41,7 +41,7 @@ protected:
 	size_t repeats_ = 0;
 };
 
-/* One object taken, written and freed, by each thread. */
+/* Each thread takes, writes and frees one object. */
 template <class A> class shared_pairs : public threaded<A> {
 public:
 	shared_pairs(crew &c, size_t) : threaded<A>(c) {
@@ -73,7 +73,7 @@ private:
 	std::vector<void *> words_;
 };
 
-/* `count` objects taken and written, then freed in the order in which they were taken, by each. */
+/* Each thread takes and writes `count` objects, then frees them in the same order. */
 template <class A> class shared_batches : public threaded<A> {
 public:
 	shared_batches(crew &c, size_t count)
@@ -99,7 +99,7 @@ private:
 	std::vector<own_pointers> slots_;
 };
 
-/* An object that is written often: does another thread's lie on its cache line? */
+/* Writes one object often: slow when another thread's object is on the same cache line. */
 template <class A> inline void write_often(A &a, size_t times) {
 	void *p = take(a, times);
 	for (size_t i = 0; i < times; i++) {
@@ -128,8 +128,8 @@ private:
 	size_t count_;
 };
 
-/* The same, but every thread begins by freeing an object that one thread took for all, one after the
- * other: an allocator that hands it out again has two threads write to one line. */
+/* The same, after each thread has freed an object that one thread took for it, side by side with the
+ * others: an allocator that hands it out again lets two threads write to one line. */
 template <class A> class shared_writes_passed : public shared_writes<A> {
 public:
 	shared_writes_passed(crew &c, size_t count) : shared_writes<A>(c, count), passed_(c.size()) {

@@ -1,4 +1,4 @@
-/* bench/shared/module.cpp: compiled into every module; BENCH_MODULE is the name of what it exports. */
+/* bench/shared/module.cpp: compiled into every module; BENCH_MODULE is the name of its export. */
 #include "shared/module.h"
 #include "shared/passing.h"
 #include "shared/tenure.h"

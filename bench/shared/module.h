@@ -10,12 +10,12 @@ namespace bench {
 
 enum class shared_shape { pair, batch, handoff };
 
-/* What a module exports, under a name of its own; the caller owns the answer. */
+/* The type of a module's export; the caller owns the contestant. */
 using make_in_module = contestant *(crew &c, shared_shape s, size_t count);
 
 }
 
-/* Linked at link time: the module is a shared library, and so is the Tenure it uses. */
+/* From the module linked with the driver: a shared library on the shared Tenure. */
 extern "C" bench::make_in_module tenure_bench_shared_linked;
 
 #endif

@@ -1,5 +1,4 @@
-/* bench/shared/passing.cpp: the family `shared`: objects that one thread takes and another
- * one frees. */
+/* bench/shared/passing.cpp: the family `shared`: objects that one thread takes and another frees. */
 #include "shared/passing.h"
 #include "shared/peers.h"
 

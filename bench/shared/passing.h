@@ -1,4 +1,4 @@
-/* bench/shared/passing.h: objects that one thread takes and another one frees, as templates over the
+/* bench/shared/passing.h: objects that one thread takes and another frees, as templates over the
  * adapter (see shared/loops.h). */
 #ifndef BENCH_SHARED_PASSING_H
 #define BENCH_SHARED_PASSING_H
@@ -11,15 +11,15 @@
 
 namespace bench {
 
-/* A bounded queue of batches from one thread to one other: who finds it full or empty waits. The
- * pointers are written into the queue itself. */
+/* A bounded queue of batches from one thread to another; the queue holds the pointers. A thread that
+ * finds it full or empty waits. */
 class ring {
 public:
 	ring(size_t batches, size_t batch_objects)
 		: batches_(batches), batch_objects_(batch_objects), pointers_(batches * batch_objects) {
 	}
 
-	/* The batch to fill, once there is room, and its publication. */
+	/* Waits for room and returns the batch to fill; publish() hands it over. */
 	void **room() {
 		for (patience p; written_ - read_seen_ == batches_; p.wait())
 			read_seen_ = read_.load(std::memory_order_acquire);
@@ -35,7 +35,7 @@ public:
 			published_seen_ = published_.load(std::memory_order_acquire);
 		return taken_ == published_seen_;
 	}
-	/* The oldest batch, where there is one, and the end of its use. */
+	/* The oldest batch of a queue that is not empty; release() ends its use. */
 	void **oldest() {
 		return &pointers_[read_at_ * batch_objects_];
 	}
@@ -47,7 +47,7 @@ public:
 private:
 	size_t batches_, batch_objects_;
 	std::vector<void *> pointers_;
-	/* The producer's line, the consumer's, and one each that both use. */
+	/* One line for the producer, one for the consumer, and two that both use. */
 	alignas(128) size_t written_ = 0;
 	size_t read_seen_ = 0, write_at_ = 0;
 	alignas(128) size_t taken_ = 0;
@@ -60,7 +60,7 @@ inline void use(size_t value) {
 	asm volatile("" : : "r"(value));
 }
 
-/* The objects that are on their way at most, whatever the size of the batches. */
+/* The most objects on their way, for any size of a batch. */
 constexpr size_t handoff_objects = 4096;
 
 /* Member 0 takes and writes batches of `count` objects, member 1 reads and frees them. */
@@ -109,8 +109,8 @@ private:
 
 constexpr size_t message_ring = 256;
 
-/* Half of the members send single objects to the other half in turn, every pair through a queue of its
- * own; in a repeat each sends `count`, which is a multiple of the receivers. */
+/* Half of the members send single objects to the members of the other half in turn, through a queue
+ * for each pair. In a repeat each sends `count`, a multiple of the number of receivers. */
 template <class A> class messages : public threaded<A> {
 public:
 	messages(crew &c, size_t count) : threaded<A>(c), count_(count), half_(c.size() / 2) {

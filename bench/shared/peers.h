@@ -1,5 +1,5 @@
-/* bench/shared/peers.h: everything that any thread can take objects of one size from and give them back
- * to, one small adapter each (see shared/loops.h), and lists of all of them as subjects. */
+/* bench/shared/peers.h: adapters of allocators whose objects of one size any thread takes and any
+ * thread frees (see shared/loops.h), and lists of them as subjects. */
 #ifndef BENCH_SHARED_PEERS_H
 #define BENCH_SHARED_PEERS_H
 
@@ -19,7 +19,7 @@
 
 namespace bench {
 
-/* The shared slab through the handle of the thread that makes it. */
+/* The shared slab through the handle of the thread that makes the adapter. */
 template <size_t size> class tenure_handle {
 public:
 	void *alloc() {
@@ -34,7 +34,7 @@ private:
 	tn_local *local_ = all_.local();
 };
 
-/* What a peer has nothing to do for, or cannot tell. */
+/* Defaults for a peer without a step of its own or without the figure. */
 class plain_peer {
 public:
 	void enter(unsigned) {
@@ -88,7 +88,7 @@ public:
 	}
 };
 
-/* What one writes oneself: a list through the free objects, behind a lock that is spun on. */
+/* The homemade pool: a list through the free objects behind a spinlock. */
 template <size_t size> class spinlock_shared : public plain_peer {
 public:
 	spinlock_shared() = default;
@@ -143,7 +143,7 @@ private:
 	std::vector<char *> chunks_;
 };
 
-/* Memory for objects, whose cache lines are nobody else's. */
+/* Memory on cache lines of its own. */
 class floor_memory {
 public:
 	explicit floor_memory(size_t bytes)
@@ -170,7 +170,7 @@ private:
 	size_t bytes_;
 };
 
-/* The state of the two floors, of the member that runs. */
+/* State of the two floors, for the running member. */
 struct floor_stack {
 	void **top, **bottom, **limit;
 };
@@ -182,8 +182,8 @@ inline __thread floor_cycle own_cycle;
 
 constexpr unsigned floor_members = 8;
 
-/* The least that could be right for objects that do not change threads: an array of pointers to free
- * slots for every thread, and a test of both ends. Nothing can be passed on. */
+/* Floor for objects that stay in their thread: for each thread an array of pointers to free slots,
+ * with a test of both ends. Objects cannot be passed on. */
 template <size_t size> class floor_shared : public plain_peer {
 public:
 	floor_shared() {
@@ -225,8 +225,8 @@ private:
 	std::vector<floor_stack> stacks_;
 };
 
-/* The least for objects that are passed on: the producer walks round an array that is longer than what
- * can be on its way, so that nothing has to come back. */
+/* Floor for objects that are passed on: the producer walks round an array longer than the number of
+ * objects on their way, so that none has to come back. */
 template <size_t size> class floor_passing : public plain_peer {
 public:
 	floor_passing() {
@@ -251,7 +251,7 @@ private:
 	std::vector<floor_memory> memory_;
 };
 
-/* What a workload asks of its subjects. */
+/* A workload's parameters for its subjects. */
 struct setting {
 	unsigned threads;
 	size_t count;
@@ -273,7 +273,7 @@ template <template <class> class C, class A> subject shared_subject(const char *
 	return {name, [s] { return std::make_unique<C<A>>(crew_of(s.threads), s.count); }};
 }
 
-/* The shared slab as a module opened at run time has it. */
+/* The shared slab in a module opened at run time. */
 inline subject module_subject(
 	const char *name, const char *file, const char *symbol, shared_shape shape, setting s) {
 	return {name, [=] {
@@ -287,7 +287,7 @@ inline subject hardened_subject(shared_shape shape, setting s) {
 		"tenure_bench_shared_hardened", shape, s);
 }
 
-/* The shared slab and every malloc that is one. */
+/* The shared slab and the whole mallocs. */
 template <template <class> class C, size_t size> std::vector<subject> mallocs(setting s) {
 	std::vector<subject> all = {
 		shared_subject<C, tenure_shared<size>>("tenure-shared", s),
@@ -304,7 +304,7 @@ template <template <class> class C, size_t size> std::vector<subject> mallocs(se
 	return all;
 }
 
-/* Those, and what has objects of one size only. */
+/* The same, and the allocators of one size. */
 template <template <class> class C, size_t size> std::vector<subject> everybody(setting s) {
 	std::vector<subject> all = mallocs<C, size>(s);
 	all.push_back(shared_subject<C, gslice_shared<size>>("gslice", s));

@@ -1,5 +1,5 @@
-/* bench/shared/pool.cpp: the family `shared`: an object with a buffer of 4 KiB, pooled or built
- * anew. */
+/* bench/shared/pool.cpp: the family `shared`: an object with a buffer of 4 KiB, from a pool or built
+ * each time. */
 #include <cstdlib>
 #include <cstring>
 
@@ -17,8 +17,8 @@ struct message {
 	char *buffer;
 };
 
-/* Nothing is measured but what getting, using and putting take: the buffer of a pooled object is as its
- * last user left it, and says so by its length. */
+/* The buffer of a pooled object keeps its old bytes; length 0 says that it is empty. So only get, use
+ * and put are measured. */
 bool build(void *object, void *) {
 	message *m = static_cast<message *>(object);
 	m->length = 0;
@@ -62,7 +62,7 @@ private:
 	tn_pool *pool_;
 };
 
-/* The object and its buffer allocated, the buffer set to zero, and both freed. */
+/* Allocates the object and its buffer, sets the buffer to zero, and frees both. */
 template <const malloc_calls &(*load)()> class built {
 public:
 	message *get() {
@@ -81,7 +81,7 @@ private:
 	malloc_calls calls_ = load();
 };
 
-/* An array of pointers to built objects, and a test of both ends. */
+/* Floor: an array of pointers to built objects, with a test of both ends. */
 class floor_pool {
 public:
 	floor_pool() {
@@ -112,7 +112,7 @@ private:
 
 constexpr size_t batch = 32;
 
-/* One object got, used and put, 32 times; every such 32 are timed by themselves. */
+/* Gets, uses and puts one object, 32 times; every 32 are timed by themselves. */
 template <class A> class pool_pairs : public timed_contestant {
 private:
 	uint64_t time_one() override {

@@ -1,5 +1,5 @@
-/* bench/shared/tenure.h: Tenure's shared slab, in the build mode and the linkage of whoever
- * includes it. */
+/* bench/shared/tenure.h: Tenure's shared slab, in the build mode and the linkage of the including
+ * file. */
 #ifndef BENCH_SHARED_TENURE_H
 #define BENCH_SHARED_TENURE_H
 
@@ -39,7 +39,7 @@ public:
 	tn_local *local() {
 		return tn_shared_slab_local(slab_);
 	}
-	/* What the slab itself says; 0 where nothing can be asked. */
+	/* From the slab's own statistics. */
 	size_t committed_bytes() const {
 		tn_stats stats;
 		tn_shared_slab_stats(slab_, &stats);

@@ -1,4 +1,4 @@
-/* bench/slab/hardened.cpp: the slab's loops in the mode hardened, in a module of their own because two
+/* bench/slab/hardened.cpp: the slab's loops in the mode hardened. They are in a module because two
  * modes do not link into one program. */
 #include "slab/tenure.h"
 

@@ -1,5 +1,5 @@
-/* bench/slab/peers.h: everything that can hand out and take back objects of 32 bytes, one small adapter
- * each: alloc(), free(p), reset(slots, count). Chunks are 64 KiB wherever that can be said. */
+/* bench/slab/peers.h: adapters of allocators for objects of 32 bytes that are freed one by one:
+ * alloc(), free(p), reset(slots, count). Chunks are 64 KiB wherever the allocator can be told so. */
 #ifndef BENCH_SLAB_PEERS_H
 #define BENCH_SLAB_PEERS_H
 
@@ -18,7 +18,7 @@ namespace bench {
 constexpr size_t chunk_bytes = 65536;
 constexpr size_t chunk_slots = chunk_bytes / slot_bytes;
 
-/* What is the same for everybody who has nothing better. */
+/* The reset of an allocator without one: frees every object. */
 template <class A> class one_by_one {
 public:
 	void reset(void **slots, size_t count) {
@@ -29,7 +29,7 @@ public:
 	}
 };
 
-/* The slab, and memory set to zero: what calloc promises. */
+/* The slab with a memset beside it: the promise of calloc. */
 class tenure_slab_zeroed : public tenure_slab {
 public:
 	void *alloc() {
@@ -37,7 +37,7 @@ public:
 	}
 };
 
-/* The least that could be right: an array of pointers to free slots, and its two ends. */
+/* Floor: an array of pointers to free slots, with a test of both ends. */
 class floor_slab : public one_by_one<floor_slab> {
 public:
 	floor_slab() : memory_(most_slots * slot_bytes), stack_(most_slots) {

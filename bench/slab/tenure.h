@@ -1,4 +1,4 @@
-/* bench/slab/tenure.h: Tenure's slab, in the build mode of whoever includes it. */
+/* bench/slab/tenure.h: Tenure's slab, in the build mode of the including file. */
 #ifndef BENCH_SLAB_TENURE_H
 #define BENCH_SLAB_TENURE_H
 

@@ -4,7 +4,7 @@
 namespace bench {
 namespace {
 
-/* Shared by the subjects of a workload, and written before any memory is measured. */
+/* The subjects of a workload share it; written before memory is measured. */
 void *shared_slots[most_slots];
 
 void touch_slots() {

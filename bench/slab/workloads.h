@@ -1,5 +1,5 @@
-/* bench/slab/workloads.h: what is done with objects of 32 bytes that are freed one by one, as templates
- * over the adapter, so that a module of another build mode can hold the same loops. */
+/* bench/slab/workloads.h: loops over objects of 32 bytes that are freed one by one, as templates over
+ * the adapter, so that a module of another build mode can hold the same loops. */
 #ifndef BENCH_SLAB_WORKLOADS_H
 #define BENCH_SLAB_WORKLOADS_H
 
@@ -26,13 +26,13 @@ template <class A> inline void *take(A &a, size_t value) {
 	return p;
 }
 
-/* Frees are as separate as those of a program are: none keeps the allocator's state in a register. */
+/* The barrier keeps frees apart, as in a program: no allocator state stays in a register. */
 template <class A> inline void give(A &a, void *p) {
 	a.free(p);
 	barrier();
 }
 
-/* One object taken, written and freed. */
+/* Takes, writes and frees one object. */
 template <class A> class pairs : public contestant {
 public:
 	uint64_t run(size_t repeats) override {
@@ -46,7 +46,7 @@ private:
 	A a_;
 };
 
-/* `count` objects taken and written, then freed in the order in which they were taken. */
+/* Takes and writes `count` objects, then frees them in the same order. */
 template <class A> class batches : public contestant {
 public:
 	batches(void **slots, size_t count) : slots_(slots), count_(count) {
@@ -71,7 +71,7 @@ private:
 	size_t count_;
 };
 
-/* `count` live objects, freed in random order and then taken again. */
+/* Frees `count` live objects in random order and takes them again. */
 template <class A> class random_order : public contestant {
 public:
 	explicit random_order(size_t count) : slots_(count), order_(count) {
@@ -97,7 +97,7 @@ private:
 	std::vector<uint32_t> order_;
 };
 
-/* Only the freeing of `count` objects is measured, all at once where there is a way. */
+/* Measures only the freeing of `count` objects, all at once where the allocator can. */
 template <class A> class slab_resets : public contestant {
 public:
 	slab_resets(void **slots, size_t count) : slots_(slots), count_(count) {

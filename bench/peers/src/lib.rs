@@ -7,7 +7,7 @@ use std::ffi::c_void;
 pub struct MallocCalls {
     alloc: unsafe extern "C" fn(usize) -> *mut c_void,
     free: unsafe extern "C" fn(*mut c_void),
-    /// Gives back what is unused; the argument is whether to try hard.
+    /// Gives unused memory back; the argument says whether to try hard.
     trim: Option<unsafe extern "C" fn(bool)>,
 }
 
