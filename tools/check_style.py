@@ -30,7 +30,7 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("c/include/", "c/top/", "examples/")
+ENGLISH = ("c/include/", "c/top/", "cpp/include/", "examples/")
 QUOTING = ("docs/style.md", "docs/cpp.md", "docs/watching.md", "bench/README.md")
 
 # Written in parts, so that this file keeps its own rule.
@@ -81,6 +81,16 @@ def check_indent(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"\t* {4}\S", line) and not in_comment(text, number):
             yield number, "indented with blanks, not tabs"
+
+
+def check_continuations(path, text):
+    """A comment behind code that goes on in the next line goes on below its first word."""
+    lines = text.expandtabs(4).split("\n")
+    for number, line in enumerate(lines[:-1]):
+        begun = re.search(r"\S.*?(/\* )(?!.*\*/)", line)
+        following = lines[number + 1]
+        if begun and len(following) - len(following.lstrip()) != begun.end(1):
+            yield number + 2, "does not stand below the comment that it continues"
 
 
 def in_comment(text, number):
@@ -353,7 +363,7 @@ def check_sources(path, text):
 RULES = [
     (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
-    (lambda path: path.endswith(SOURCES), [check_indent, check_functions]),
+    (lambda path: path.endswith(SOURCES), [check_indent, check_continuations, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot]),
     (lambda path: path.startswith("c/include") and "detail" not in path,
      [check_contracts, check_verbs]),

@@ -110,14 +110,14 @@ struct workload {
 	size_t total_repeats = 0;    /* over all rounds; 0: chosen so that a run takes round_ns */
 	size_t least_repeats = 1;    /* in one round */
 	size_t unmeasured = 0;       /* repeats before every round that do not count: for work whose memory
-	                              the other subjects push out of the caches */
+	                                the other subjects push out of the caches */
 	double objects = 0;          /* most objects live at once: asks for peak_rss_bytes and
-	                              bytes_per_object */
+	                                bytes_per_object */
 	std::function<void()> setup; /* runs before any subject is made, to age the heap or load input */
 	unsigned threads = 1;
 	bool all_cpus = false; /* its threads pin themselves */
 	bool alone = false;    /* every run is one repeat in a process of its own: for what is measured
-	                              in memory */
+	                          in memory */
 };
 
 /* `const registration r("arena", workloads);` in any file of the driver adds workloads to a family. */

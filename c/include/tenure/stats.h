@@ -32,10 +32,9 @@ typedef struct tn_stats {
 	                           last count: a slab counts when magazines change and a reader has asked */
 	uint64_t refills;       /* times a slow path took a chunk or filled a magazine */
 	uint64_t resets;
-	size_t slot_bytes;         /* of one slot; 0 where sizes differ */
-	size_t slot_count;         /* slots that the chunks have room for; of a pool, objects built; 0 where
-	                               sizes differ */
-	size_t partial_live_count; /* live slots in the chunks of partial_count */
+	size_t slot_bytes;          /* of one slot; 0 where sizes differ */
+	size_t slot_count;          /* slots in all chunks; pool: objects built; 0 where sizes differ */
+	size_t partial_live_count;  /* live slots in the chunks of partial_count */
 	size_t thread_cached_bytes; /* shared slab and pool: the part of cached in threads' magazines */
 	size_t waste_bytes;         /* heap: the part of live added by rounding, an estimate; 0 elsewhere */
 	size_t external_bytes;      /* scope: memory of other libraries, from tn_scope_external; in no
