@@ -18,20 +18,21 @@ typedef struct figure {
 #define FIGURE(name) #name, offsetof(tn_live_row, name)
 static const figure figures[] = {
 	{FIGURE(live_bytes), false, "Bytes handed out, rounding and padding included."},
-	{FIGURE(live_count), false, "Objects handed out, where they are counted."},
+	{FIGURE(live_count), false, "Objects handed out; 0 for allocators that do not count them."},
 	{FIGURE(cached_bytes), false, "Bytes committed but not handed out."},
-	{FIGURE(thread_cached_bytes), false, "Of the cached bytes, those in the magazines of threads."},
+	{FIGURE(thread_cached_bytes), false, "Part of the cached bytes in the magazines of threads."},
 	{FIGURE(reserved_bytes), false, "Bytes of address space."},
 	{FIGURE(committed_bytes), false, "Bytes taken from the source of memory."},
-	{FIGURE(peak_bytes), false, "The most bytes that were seen handed out, one allocator at a time."},
+	{FIGURE(peak_bytes), false,
+		"The most bytes seen handed out; the sum of the peaks of single allocators."},
 	{FIGURE(chunk_count), false, "Chunks held."},
 	{FIGURE(partial_count), false, "Chunks with both live and free slots."},
 	{FIGURE(partial_live_count), false, "Live slots in the partly used chunks."},
-	{FIGURE(slot_count), false, "Slots that the chunks have room for."},
-	{FIGURE(waste_bytes), false, "Of the live bytes, what rounding added, estimated."},
+	{FIGURE(slot_count), false, "Slots in all chunks."},
+	{FIGURE(waste_bytes), false, "Part of the live bytes added by rounding, an estimate."},
 	{FIGURE(external_bytes), false,
-		"Bytes that other libraries hold on a scope's behalf, as it was told."},
-	{FIGURE(refills), true, "Times that a chunk was brought in or a magazine filled."},
+		"Bytes that other libraries hold for a scope, from tn_scope_external."},
+	{FIGURE(refills), true, "Times a slow path took a chunk or filled a magazine."},
 	{FIGURE(resets), true, "Resets."},
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
@@ -240,7 +241,7 @@ void report_prometheus(text *t, const view *v) {
 	const tn_live_state *s = &v->state;
 	size_t count;
 	group *groups = group_rows(v, &count);
-	add_head(t, "allocators", "gauge", "Allocators that are listed.");
+	add_head(t, "allocators", "gauge", "Listed allocators.");
 	for (size_t i = 0; i < count; i++)
 		add_sample(t, "allocators", &groups[i], groups[i].count);
 	for (size_t k = 0; k < FIGURES; k++) {
@@ -251,13 +252,13 @@ void report_prometheus(text *t, const view *v) {
 			add_sample(t, name, &groups[i], groups[i].sums[k]);
 	}
 	free(groups);
-	add_plain(
-		t, "allocators_left_out", "Allocators for which the live view had no room.", s->left_out_count);
-	add_plain(t, "process_resident_bytes", "Memory that backs the process.", s->resident_bytes);
+	add_plain(t, "allocators_left_out", "Listed allocators that do not fit the live view.",
+		s->left_out_count);
+	add_plain(t, "process_resident_bytes", "Resident memory of the process.", s->resident_bytes);
 	add_malloc(t, v, "process_malloc_allocated_bytes", "Bytes that malloc has handed out.",
 		s->malloc_allocated_bytes);
-	add_malloc(t, v, "process_malloc_active_bytes", "Bytes of pages that malloc's blocks lie in.",
+	add_malloc(t, v, "process_malloc_active_bytes", "Bytes of the pages that hold malloc's blocks.",
 		s->malloc_active_bytes);
-	add_malloc(t, v, "process_malloc_held_bytes", "Bytes that malloc holds of the system's memory.",
+	add_malloc(t, v, "process_malloc_held_bytes", "Bytes that malloc holds from the system.",
 		s->malloc_held_bytes);
 }

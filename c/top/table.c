@@ -30,9 +30,9 @@ const char *row_name(const tn_live_row *row) {
 
 typedef struct tree {
 	uint32_t *parent;       /* of each row; NO_ROW for roots */
-	uint32_t *first, *next; /* of what is below each row, and below the same row */
+	uint32_t *first, *next; /* first row below each row, and next row below the same parent */
 	uint32_t root;
-	uint64_t *subtree_bytes; /* committed by a row and all that is below it */
+	uint64_t *subtree_bytes; /* committed by a row and everything below it */
 } tree;
 
 static const tn_live_row *compared;    /* qsort has no context */
