@@ -389,7 +389,7 @@ TEST(live, nobody_looks_into_what_is_not_dumpable) {
 	target t(user, false);
 	EXPECT_EQ(
 		look_as(user, t.pid), "process " + std::to_string(t.pid) +
-								  " lets nobody look into it (it is not dumpable, or has more rights)");
+								  " hides its files (it is not dumpable, or has more rights)");
 }
 
 TEST(live, a_process_that_ends_or_is_not_there) {
