@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What takes minutes: sanitizers, Valgrind, long model runs, other systems and standard libraries,
-# instruction counts, Relacy.
-# `tools/check.sh NAME...` runs some of them only. The tests proper are `make test`.
+# The checks that take minutes: sanitizers, Valgrind, long model runs, other systems and standard
+# libraries, instruction counts, Relacy. `tools/check.sh NAME...` runs the named ones only.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +22,7 @@ sanitized() {
 # The package tests compile without the sanitizers.
 check_asan() { sanitized asan address,undefined -LE package; }
 
-# Without what has one thread, and without misuse: its overlapping calls are races by intention.
+# Without single-threaded tests, and without misuse: its overlapping calls are intended races.
 check_tsan() { sanitized tsan thread -LE 'package|misuse' -E model; }
 
 plain() {
@@ -32,8 +31,7 @@ plain() {
 		cmake --build "$build/test"
 }
 
-# Without the models and the threads: Valgrind is thirty times slower. What is resident is not to be
-# measured under it.
+# Without models and threads, because Valgrind is slow. Resident memory cannot be measured under it.
 check_valgrind() {
 	plain || return
 	local failed=0 program log=$build/valgrind.log
@@ -56,9 +54,9 @@ check_model() {
 	ctest --test-dir "$build/test" --output-on-failure -j 2 -R model --timeout 3600
 }
 
-# The long form of all that has threads: 100,000 of them, thousands of forks, and each of the programs
-# with random threads in each mode for so many seconds, with other seeds all the time; and every bad
-# input and every limit of address space. An hour of it is TENURE_STRESS_SECONDS=1200.
+# The long form of all tests with threads: 100,000 threads, thousands of forks, and each program with
+# random threads for TENURE_STRESS_SECONDS in each mode, with new seeds all the time; also every bad
+# input and every limit of address space. TENURE_STRESS_SECONDS=1200 takes an hour.
 check_stress() {
 	plain || return
 	export TENURE_STRESS_SECONDS=$stress_seconds TENURE_SEED=${TENURE_SEED:-$RANDOM}
@@ -95,13 +93,13 @@ check_windows() {
 	echo "windows: compiled for 64 and 32 bits in 3 modes"
 }
 
-# What make test leaves out: containers on every resource, C++ in hardened.
+# The tests left out of make test: containers on every resource, C++ in hardened.
 check_long() {
 	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 -R 'cpp\.(hardened|.*containers)'
 }
 
-# What the standard says of memory resources, and the typed classes, over libc++; of libc++'s own
-# resources only ours are asked. GoogleTest comes as source for it.
+# The rules of the standard for memory resources, and the typed classes, over libc++; of the resources,
+# only Tenure's, not libc++'s own. GoogleTest comes as source for it.
 check_libcxx() {
 	local google=/usr/src/googletest/googletest work=$build/libcxx source mode
 	local compile="clang++-19 -stdlib=libc++ -std=c++17 -O1 -isystem $google/include -I$google"
