@@ -1,24 +1,26 @@
-/* Scopes: arenas with a place in a tree.
+/* Scopes: arenas with a place in a tree. Ending a scope ends everything below it, so that an error path
+ * cannot forget anything.
  *
- *   create      a record: this thread's, else some from the store at once
- *   alloc       the arena's bump; its chunks are charged to the scope's account (limit.h)
- *   destroy     down to the newest child without children, end it, and on from its parent: no stack
- *   `- end_one  deferred calls, owned allocators, the arena's chunks, the record
+ *   create        a record: this thread's, else some from the store at once
+ *   alloc         the arena's bump; chunks are charged to the scope's account (limit.h)
+ *   destroy       down to the newest child without children, end it, and on from its parent: no stack
+ *   `- scope_end  deferred calls, owned allocators, the arena's chunks, the record
  *
- * The tree is held twice: by plain links that its thread alone follows, and by nodes that readers on
- * other threads follow too (node.h), below which are also the nodes of the allocators that a scope
- * owns.
+ * The tree is held twice: by plain links that only its thread follows, and by nodes that readers on
+ * other threads follow too (node.h). The nodes of owned allocators are below the scope's.
  *
- * I1  below a scope that is ENDING nothing is added.
- * I2  held_bytes is what the arena and the owned allocators have taken; charged_bytes of a scope with
- *     limits is the sum of held and external bytes of all scopes from it down.
- * I3  the children of a shared scope, and roots, are linked and unlinked under the list's lock. */
-#include "scope.h"
+ * I1  nothing is added below a scope that is ENDING. (A moment, which verify cannot see.)
+ * I2  account.held_bytes is the memory that the arena and the owned allocators have taken. The
+ *     charged_bytes of a scope's limit are the held and external bytes of all scopes from it down.
+ * I3  parents and children are linked both ways; those of a shared scope, and roots, under the list's
+ *     lock. A scope without limits has the account's limit of its parent. */
+#include <tenure/scope.h>
 
 #include <errno.h>
 #include <stdarg.h>
 
 #include "../arena/arena.h"
+#include "../base/list.h"
 #include "../base/probes.h"
 #include "../heap/heap.h"
 #include "../slab/slab.h"
@@ -28,7 +30,39 @@ enum {
 	SCOPE_CHUNK_BYTES_MAX = 1 << 20,
 	TAKEN_RECORDS = 16,
 	KEPT_RECORDS = 32,
+	IDENT_WORDS = (TN_IDENT_BYTES + 1) / sizeof(size_t),
 };
+
+enum scope_state {
+	SCOPE_FREE,
+	SCOPE_ALIVE,
+	SCOPE_ENDING, /* or being reset: its contents go, nothing comes */
+};
+
+typedef struct deferred {
+	struct deferred *older;
+	void (*fn)(void *arg);
+	void *arg;
+} deferred;
+
+/* A record stays a record for ever, so that readers and stale pointers find one there. Its owner's
+ * thread writes it, except where a comment says otherwise. */
+typedef struct scope {
+	tn_scope hot;
+	uint32_t state;
+	bool shared;
+	struct scope *parent;
+	struct scope *newest;        /* child; a shared scope changes its list under the list's lock */
+	struct scope *older, **link; /* below the same parent */
+	deferred *deferred;
+	tn_account account; /* of its own chunks, and of the allocators that it owns */
+	TN_ATOMIC(size_t) external_bytes;
+	tn_limit limit; /* its own limits, if account.limit is this one */
+	void (*on_soft)(tn_scope *scope, size_t held_bytes, void *ctx);
+	void *ctx;
+	TN_ATOMIC(size_t) ident[IDENT_WORDS];
+	tn_node node;
+} scope;
 
 static tn_records scope_store = {
 	.bytes = (sizeof(scope) + 63) & ~(size_t)63, .node_offset = offsetof(scope, node)};
@@ -40,21 +74,45 @@ static _Thread_local struct {
 	scope *newest; /* linked by `newer` of their nodes */
 } kept;
 
-static TN_COLD _Noreturn void panic_not_alive(const scope *s, const char *operation) {
+static scope *scope_of(const tn_scope *hot) {
+	return (scope *)(uintptr_t)hot;
+}
+
+static bool scope_has_limits(const scope *s) {
+	return s->account.limit == &s->limit;
+}
+
+static size_t scope_held_bytes(const scope *s) {
+	return s->account.held_bytes + tn_get(&s->external_bytes, TN_RELAXED);
+}
+
+/* Walks through `top` and all scopes below it, parents first: the scope after `s`, or NULL. The first
+ * passes over the scopes below `s`. */
+static scope *scope_next_beside(const scope *s, const scope *top) {
+	while (s != top && s->older == NULL)
+		s = s->parent;
+	return s == top ? NULL : s->older;
+}
+
+static scope *scope_next_below(const scope *s, const scope *top) {
+	return s->newest != NULL ? s->newest : scope_next_beside(s, top);
+}
+
+static TN_COLD _Noreturn void scope_refuse_dead(const scope *s, const char *operation) {
 	tn_panic("scope", NULL, "%s: %p is not a live scope", operation, (const void *)s);
 }
 
-/* In every mode: a record is a record for ever, so that this can be asked of a stale pointer. */
-static scope *live_scope(const tn_scope *hot, const char *operation) {
+/* The live scope; in every mode a stale pointer is refused, because a record stays a record. */
+static scope *scope_look(const tn_scope *hot, const char *operation) {
 	scope *s = scope_of(hot);
 	if (TN_UNLIKELY(s->state == SCOPE_FREE))
-		panic_not_alive(s, operation);
+		scope_refuse_dead(s, operation);
 	return s;
 }
 
-/* For what changes the tree at a scope. */
+/* Begins a call that changes the tree at a scope. */
 static scope *scope_enter(tn_scope *hot, const char *operation) {
-	scope *s = live_scope(hot, operation);
+	scope *s = scope_look(hot, operation);
 	if (!s->shared)
 		tn_enter(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
 	return s;
@@ -67,52 +125,53 @@ static void scope_leave(scope *s) {
 
 /* ---- records ---- */
 
-static scope *next_kept(const scope *s) {
+static scope *scope_next_kept(const scope *s) {
 	return (scope *)(void *)s->node.newer;
 }
 
-static void give_kept_back(void) {
+static void scope_give_kept(void) {
 	tn_list_give_records(&scope_store, kept.newest, kept.count);
 	kept.newest = NULL;
 	kept.count = 0;
 }
 
-static void close_kept(void) {
+static void scope_close_kept(void) {
 	kept.state = RECORDS_CLOSED;
-	give_kept_back();
+	scope_give_kept();
 }
 
 /* Whether this thread may keep records: not in debug, where each waits in the store as long as it can,
- * and not when it is ending. */
-static bool may_keep(void) {
+ * and not when the thread is ending. */
+static bool scope_may_keep(void) {
 	if (TN_MODE != TN_MODE_DEBUG && kept.state == RECORDS_NEW)
-		kept.state = tn_os_on_thread_exit(TN_EXIT_SCOPES, close_kept) ? RECORDS_OPEN : RECORDS_CLOSED;
+		kept.state =
+			tn_os_on_thread_exit(TN_EXIT_SCOPES, scope_close_kept) ? RECORDS_OPEN : RECORDS_CLOSED;
 	return kept.state == RECORDS_OPEN;
 }
 
-static TN_COLD scope *take_scope_slow(void) {
-	size_t count = may_keep() ? TAKEN_RECORDS : 1;
+static TN_COLD scope *scope_take_record_slow(void) {
+	size_t count = scope_may_keep() ? TAKEN_RECORDS : 1;
 	scope *s = tn_list_take_records(&scope_store, &count);
 	if (s == NULL)
 		return NULL;
-	kept.newest = next_kept(s);
+	kept.newest = scope_next_kept(s);
 	kept.count = count - 1;
 	return s;
 }
 
-static inline scope *take_scope(void) {
+static inline scope *scope_take_record(void) {
 	scope *s = kept.newest;
 	if (TN_UNLIKELY(s == NULL))
-		return take_scope_slow();
-	kept.newest = next_kept(s);
+		return scope_take_record_slow();
+	kept.newest = scope_next_kept(s);
 	kept.count--;
 	return s;
 }
 
-static void put_scope(scope *s) {
+static void scope_give_record(scope *s) {
 	if (TN_UNLIKELY(kept.count == KEPT_RECORDS))
-		give_kept_back();
-	if (TN_UNLIKELY(!may_keep())) {
+		scope_give_kept();
+	if (TN_UNLIKELY(!scope_may_keep())) {
 		s->node.newer = NULL;
 		tn_list_give_records(&scope_store, s, 1);
 		return;
@@ -124,7 +183,7 @@ static void put_scope(scope *s) {
 
 /* ---- for readers on other threads ---- */
 
-static void read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
+static void scope_read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
 	size_t words[IDENT_WORDS];
 	for (size_t i = 0; i < IDENT_WORDS; i++)
 		words[i] = tn_get(&s->ident[i], TN_ACQUIRE);
@@ -132,7 +191,7 @@ static void read_ident(const scope *s, char ident[TN_IDENT_BYTES + 1]) {
 	ident[TN_IDENT_BYTES] = '\0';
 }
 
-static void write_ident(scope *s, const char *ident) {
+static void scope_write_ident(scope *s, const char *ident) {
 	size_t words[IDENT_WORDS] = {0};
 	char *text = (char *)words;
 	for (size_t i = 0; i < TN_IDENT_BYTES && ident[i] != '\0'; i++)
@@ -141,63 +200,50 @@ static void write_ident(scope *s, const char *ident) {
 		tn_set(&s->ident[i], words[i], TN_RELEASE);
 }
 
-static void look_at_scope(const void *object, tn_position from, tn_listed *listed) {
+static void scope_look_at(const void *object, tn_position from, tn_listed *listed) {
 	const scope *s = object;
 	tn_arena_look(&s->hot.arena, from, listed);
 	listed->stats.external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
 	if (tn_get(&s->ident[0], TN_ACQUIRE) != 0)
-		read_ident(s, listed->ident);
+		scope_read_ident(s, listed->ident);
 }
 
 static const tn_node_kind scope_kind = {
-	.kind = TN_KIND_SCOPE, .figures = TN_FIGURES_PLAIN, .look = look_at_scope};
+	.kind = TN_KIND_SCOPE, .figures = TN_FIGURES_PLAIN, .look = scope_look_at};
 
-static const tn_node_kind *kind_of(const tn_node *n) {
+static const tn_node_kind *scope_kind_of(const tn_node *n) {
 	return tn_get(&n->kind, TN_RELAXED);
 }
 
 /* ---- the tree ---- */
 
-static bool is_locked(const scope *parent) {
+static bool scope_needs_lock(const scope *parent) {
 	return parent == NULL || parent->shared;
 }
 
-static void link_scope(scope *s, scope *parent) {
+static void scope_link(scope *s, scope *parent) {
 	s->parent = parent;
-	s->newer = NULL;
 	s->older = NULL;
-	if (parent == NULL)
-		return;
-	s->older = parent->newest;
-	if (s->older != NULL)
-		s->older->newer = s;
-	parent->newest = s;
+	s->link = NULL;
+	if (parent != NULL)
+		TN_LIST_PUSH(&parent->newest, s, older, link);
 }
 
-static void unlink_scope(scope *s) {
-	if (s->older != NULL)
-		s->older->newer = s->newer;
-	if (s->newer != NULL)
-		s->newer->older = s->older;
-	else if (s->parent != NULL)
-		s->parent->newest = s->older;
-}
-
-static void list_scope(scope *s, scope *parent, const char *name) {
-	bool locked = is_locked(parent);
+static void scope_list(scope *s, scope *parent, const char *name) {
+	bool locked = scope_needs_lock(parent);
 	if (locked)
 		tn_list_lock();
-	link_scope(s, parent);
+	scope_link(s, parent);
 	tn_list_node(parent == NULL ? &tn_list_root : &parent->node, &s->node, &scope_kind, s, name);
 	if (locked)
 		tn_list_unlock();
 }
 
-static void unlist_scope(scope *s) {
-	bool locked = is_locked(s->parent);
+static void scope_unlist(scope *s) {
+	bool locked = scope_needs_lock(s->parent);
 	if (locked)
 		tn_list_lock();
-	unlink_scope(s);
+	TN_LIST_UNLINK(s, older, link);
 	tn_node_unlink(&s->node);
 	if (locked)
 		tn_list_unlock();
@@ -205,7 +251,7 @@ static void unlist_scope(scope *s) {
 
 /* ---- create ---- */
 
-static void open_scope(scope *s, const scope *parent) {
+static void scope_open(scope *s, const scope *parent) {
 	s->shared = false;
 	s->account.limit = parent == NULL ? NULL : parent->account.limit;
 	s->hot.arena.chunk_bytes = SCOPE_CHUNK_BYTES;
@@ -213,35 +259,29 @@ static void open_scope(scope *s, const scope *parent) {
 	tn_set(&s->ident[0], 0, TN_RELEASE);
 }
 
-static size_t least_of(size_t bytes, size_t bound) {
-	return bound != 0 && bound < bytes ? bound : bytes;
-}
-
-static bool apply_options(scope *s, const scope *parent, const tn_scope_options *o) {
+static bool scope_set_options(scope *s, const scope *parent, const tn_scope_options *o) {
 	bool root_only = o->shared || o->source != NULL;
 	if ((parent != NULL && root_only) || !tn_source_valid(o->source))
 		return errno = EINVAL, false;
 	s->shared = o->shared;
 	if (o->ident != NULL)
-		write_ident(s, o->ident);
-	/* One default is no bound for what is asked for the other. */
+		scope_write_ident(s, o->ident);
+	/* The default of one size is no bound for the other. */
 	tn_arena_options sizes = {.chunk_bytes = o->chunk_bytes, .chunk_bytes_max = o->chunk_bytes_max};
-	if (sizes.chunk_bytes == 0)
-		sizes.chunk_bytes = least_of(SCOPE_CHUNK_BYTES, o->chunk_bytes_max);
-	else if (sizes.chunk_bytes_max == 0 && sizes.chunk_bytes > SCOPE_CHUNK_BYTES_MAX)
-		sizes.chunk_bytes_max = sizes.chunk_bytes;
 	if (sizes.chunk_bytes_max == 0)
-		sizes.chunk_bytes_max = SCOPE_CHUNK_BYTES_MAX;
+		sizes.chunk_bytes_max = tn_max(sizes.chunk_bytes, SCOPE_CHUNK_BYTES_MAX);
+	if (sizes.chunk_bytes == 0)
+		sizes.chunk_bytes = tn_min(SCOPE_CHUNK_BYTES, sizes.chunk_bytes_max);
 	return tn_arena_size(&s->hot.arena, &sizes);
 }
 
-static scope *make_scope(scope *parent, const char *name, const tn_scope_options *o) {
-	scope *s = take_scope();
+static scope *scope_make(scope *parent, const char *name, const tn_scope_options *o) {
+	scope *s = scope_take_record();
 	if (s == NULL)
 		return NULL;
-	open_scope(s, parent);
-	if (o != NULL && !apply_options(s, parent, o)) {
-		put_scope(s);
+	scope_open(s, parent);
+	if (o != NULL && !scope_set_options(s, parent, o)) {
+		scope_give_record(s);
 		return NULL;
 	}
 	tn_chunk_source source =
@@ -249,8 +289,8 @@ static scope *make_scope(scope *parent, const char *name, const tn_scope_options
 	source.account = &s->account;
 	tn_arena_open(&s->hot.arena, "scope", source, &s->node);
 	s->state = SCOPE_ALIVE;
-	list_scope(s, parent, name == NULL ? "scope" : name);
-	/* What has others below it lives longer than they. */
+	scope_list(s, parent, name == NULL ? "scope" : name);
+	/* A scope with others below it lives longer than they do. */
 	tn_node *lasting = parent == NULL ? &s->node : &parent->node;
 	if (TN_UNLIKELY(tn_get(&lasting->since_ms, TN_RELAXED) == 0))
 		tn_list_begin_age(lasting, 0);
@@ -265,7 +305,7 @@ tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_opt
 		above = scope_enter(parent, "create");
 	scope *s = NULL;
 	if (above == NULL || above->state == SCOPE_ALIVE)
-		s = make_scope(above, name, options);
+		s = scope_make(above, name, options);
 	else
 		errno = EINVAL;
 	if (above != NULL)
@@ -275,7 +315,7 @@ tn_scope *tn_scope_create(tn_scope *parent, const char *name, const tn_scope_opt
 
 /* ---- destroy and reset ---- */
 
-static void run_deferred(scope *s) {
+static void scope_run_deferred(scope *s) {
 	while (s->deferred != NULL) {
 		deferred *d = s->deferred;
 		s->deferred = d->older;
@@ -283,59 +323,59 @@ static void run_deferred(scope *s) {
 	}
 }
 
-static TN_COLD void end_owned(scope *s) {
+static TN_COLD void scope_end_owned(scope *s) {
 	for (tn_node *n = s->node.owned; n != NULL; n = s->node.owned)
-		kind_of(n)->end(tn_get(&n->object, TN_RELAXED));
+		scope_kind_of(n)->end(tn_get(&n->object, TN_RELAXED));
 }
 
-static TN_COLD void drop_external(scope *s) {
+static TN_COLD void scope_drop_external(scope *s) {
 	size_t bytes = tn_swap(&s->external_bytes, 0, TN_RELAXED);
 	tn_limit_uncharge(s->account.limit, NULL, bytes);
 }
 
-/* What is in a scope without children, but its arena. */
-static void clear_scope(scope *s) {
-	run_deferred(s);
+/* Ends the contents of a scope without children, except its arena. */
+static void scope_clear(scope *s) {
+	scope_run_deferred(s);
 	if (s->node.owned != NULL)
-		end_owned(s);
+		scope_end_owned(s);
 	if (tn_get(&s->external_bytes, TN_RELAXED) != 0)
-		drop_external(s);
+		scope_drop_external(s);
 }
 
-static void end_one(scope *s) {
-	clear_scope(s);
+static void scope_end(scope *s) {
+	scope_clear(s);
 	tn_arena_close(&s->hot.arena);
-	unlist_scope(s);
+	scope_unlist(s);
 	s->state = SCOPE_FREE;
-	put_scope(s);
+	scope_give_record(s);
 }
 
-static TN_COLD _Noreturn void panic_ending(const scope *s, const char *operation) {
+static TN_COLD _Noreturn void scope_refuse_ending(const scope *s, const char *operation) {
 	tn_panic("scope", s->hot.arena.name,
 		"%s: a scope below it is ending: a deferred call must not end what is above its scope",
 		operation);
 }
 
-/* Ends what is below `top`. Deferred calls may end others than those on the way down, which are ENDING,
- * and what is below those is looked at anew each time. */
-static TN_COLD void end_children(scope *top, const char *operation) {
+/* Ends the scopes below `top`. The scopes on the way down are ENDING; deferred calls may end others, so
+ * each step looks for the newest child anew. */
+static TN_COLD void scope_end_children(scope *top, const char *operation) {
 	scope *s = top;
 	while (s != top || s->newest != NULL) {
 		if (s->newest != NULL) {
 			s = s->newest;
 			if (s->state != SCOPE_ALIVE)
-				panic_ending(top, operation);
+				scope_refuse_ending(top, operation);
 			s->state = SCOPE_ENDING;
 			continue;
 		}
 		scope *parent = s->parent;
-		end_one(s);
+		scope_end(s);
 		s = parent;
 	}
 }
 
 /* Whether s may end now. */
-static bool begin_end(scope *s, const char *operation) {
+static bool scope_begin_end(scope *s, const char *operation) {
 	if (s->state == SCOPE_ENDING)
 		return false;
 	tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
@@ -346,22 +386,22 @@ static bool begin_end(scope *s, const char *operation) {
 void tn_scope_destroy(tn_scope *hot) {
 	if (hot == NULL)
 		return;
-	scope *s = live_scope(hot, "destroy");
-	if (!begin_end(s, "destroy"))
+	scope *s = scope_look(hot, "destroy");
+	if (!scope_begin_end(s, "destroy"))
 		return;
 	if (s->newest != NULL)
-		end_children(s, "destroy");
-	end_one(s);
+		scope_end_children(s, "destroy");
+	scope_end(s);
 }
 
 void tn_scope_reset(tn_scope *hot) {
-	scope *s = live_scope(hot, "reset");
-	if (!begin_end(s, "reset"))
+	scope *s = scope_look(hot, "reset");
+	if (!scope_begin_end(s, "reset"))
 		return;
 	if (s->newest != NULL)
-		end_children(s, "reset");
-	clear_scope(s);
-	/* The slow part of the arena's has the probe already. */
+		scope_end_children(s, "reset");
+	scope_clear(s);
+	/* The slow part of the arena's reset has the probe already. */
 	if (!tn_hook_checked() && s->hot.arena.restart != NULL)
 		TN_PROBE(reset, s->hot.arena.kind, s->hot.arena.name);
 	tn_arena_reset(&s->hot.arena);
@@ -371,15 +411,15 @@ void tn_scope_reset(tn_scope *hot) {
 /* ---- alloc and defer ---- */
 
 void *tn_scope_alloc_slow(tn_scope *hot, size_t size, size_t align) {
-	return tn_arena_alloc_for(&live_scope(hot, "alloc")->hot.arena, size, align, TN_CALLER);
+	return tn_arena_alloc_for(&scope_look(hot, "alloc")->hot.arena, size, align, TN_CALLER);
 }
 
 void *tn_scope_copy(tn_scope *hot, const void *p, size_t size) {
-	return tn_arena_copy_for(&live_scope(hot, "copy")->hot.arena, p, size, TN_CALLER);
+	return tn_arena_copy_for(&scope_look(hot, "copy")->hot.arena, p, size, TN_CALLER);
 }
 
 char *tn_scope_printf(tn_scope *hot, const char *format, ...) {
-	scope *s = live_scope(hot, "printf");
+	scope *s = scope_look(hot, "printf");
 	va_list arguments;
 	va_start(arguments, format);
 	char *text = tn_arena_print_for(&s->hot.arena, format, arguments, TN_CALLER);
@@ -388,7 +428,7 @@ char *tn_scope_printf(tn_scope *hot, const char *format, ...) {
 }
 
 bool tn_scope_defer(tn_scope *hot, void (*fn)(void *arg), void *arg) {
-	scope *s = live_scope(hot, "defer");
+	scope *s = scope_look(hot, "defer");
 	if (fn == NULL || s->state != SCOPE_ALIVE)
 		return errno = EINVAL, false;
 	void *p;
@@ -415,27 +455,28 @@ bool tn_scope_undefer(tn_scope *hot, void (*fn)(void *arg), void *arg) {
 }
 
 size_t tn_scope_trim(tn_scope *hot) {
-	scope *s = live_scope(hot, "trim");
+	scope *s = scope_look(hot, "trim");
 	size_t bytes = tn_arena_trim(&s->hot.arena);
 	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned)
-		bytes += kind_of(n)->trim(tn_get(&n->object, TN_RELAXED));
+		bytes += scope_kind_of(n)->trim(tn_get(&n->object, TN_RELAXED));
 	return bytes;
 }
 
 /* ---- limits and adopt ---- */
 
-/* What the scopes from s down hold; SIZE_MAX for more than can be counted. */
-static size_t subtree_holds(const scope *top) {
+/* Held and external bytes of the scopes from `top` down; SIZE_MAX where they cannot be counted. */
+static size_t scope_subtree_bytes(const scope *top) {
 	size_t bytes = 0;
-	for (const scope *s = top; s != NULL; s = next_below(s, top)) {
-		size_t here = scope_holds(s);
+	for (const scope *s = top; s != NULL; s = scope_next_below(s, top)) {
+		size_t here = scope_held_bytes(s);
 		bytes = here > SIZE_MAX - bytes ? SIZE_MAX : bytes + here;
 	}
 	return bytes;
 }
 
-/* From `top` down, what `before` counted first is counted by `now` first. */
-static void change_limit(scope *top, const tn_limit *before, tn_limit *now) {
+/* Puts `now` in the place of `before` in the accounts and limits from `top` down that `before` counts
+ * first. */
+static void scope_change_limit(scope *top, const tn_limit *before, tn_limit *now) {
 	scope *s = top;
 	while (s != NULL) {
 		bool counted = s->account.limit == before;
@@ -443,27 +484,27 @@ static void change_limit(scope *top, const tn_limit *before, tn_limit *now) {
 			s->account.limit = now;
 		else if (s->limit.above == before)
 			s->limit.above = now;
-		s = counted ? next_below(s, top) : next_beside(s, top);
+		s = counted ? scope_next_below(s, top) : scope_next_beside(s, top);
 	}
 }
 
-static void call_on_soft(tn_limit *limit, size_t charged_bytes) {
+static void scope_call_on_soft(tn_limit *limit, size_t charged_bytes) {
 	scope *s = (scope *)(void *)((char *)limit - offsetof(scope, limit));
 	s->on_soft(&s->hot, charged_bytes, s->ctx);
 }
 
-static void set_limits(scope *s, const tn_scope_limits *limits, size_t held) {
+static void scope_set_limits(scope *s, const tn_scope_limits *limits, size_t held) {
 	tn_limit *l = &s->limit;
 	l->hard_bytes = limits->hard_bytes == 0 ? SIZE_MAX : limits->hard_bytes;
 	l->soft_bytes = limits->soft_bytes == 0 ? SIZE_MAX : limits->soft_bytes;
-	l->on_soft = call_on_soft;
+	l->on_soft = scope_call_on_soft;
 	s->on_soft = limits->on_soft;
 	s->ctx = limits->ctx;
 	tn_set(&l->told, false, TN_RELAXED);
-	if (!has_limits(s)) {
+	if (!scope_has_limits(s)) {
 		tn_set(&l->charged_bytes, held, TN_RELAXED);
 		tn_limit *above = s->account.limit;
-		change_limit(s, above, l);
+		scope_change_limit(s, above, l);
 		l->above = above;
 	}
 	tn_limit_tell(l);
@@ -475,13 +516,13 @@ bool tn_scope_limit(tn_scope *hot, const tn_scope_limits *limits) {
 	scope *s = scope_enter(hot, "limit");
 	bool soft_fits = l->hard_bytes == 0 || l->soft_bytes <= l->hard_bytes;
 	bool valid = soft_fits && (l->soft_bytes == 0 || l->on_soft != NULL);
-	size_t held = subtree_holds(s);
+	size_t held = scope_subtree_bytes(s);
 	bool fits = held != SIZE_MAX && (l->hard_bytes == 0 || held <= l->hard_bytes);
 	if (valid && fits && l->hard_bytes == 0 && l->soft_bytes == 0) {
-		if (has_limits(s))
-			change_limit(s, &s->limit, s->limit.above);
+		if (scope_has_limits(s))
+			scope_change_limit(s, &s->limit, s->limit.above);
 	} else if (valid && fits) {
-		set_limits(s, l, held);
+		scope_set_limits(s, l, held);
 	}
 	scope_leave(s);
 	if (!valid || !fits)
@@ -505,69 +546,69 @@ bool tn_scope_external(tn_scope *hot, size_t bytes) {
 	return noted;
 }
 
-static bool is_above(const scope *s, const scope *below) {
+static bool scope_is_above(const scope *s, const scope *below) {
 	while (below != NULL && below != s)
 		below = below->parent;
 	return below != NULL;
 }
 
-static const scope *root_of(const scope *s) {
+static const scope *scope_root_of(const scope *s) {
 	while (s->parent != NULL)
 		s = s->parent;
 	return s;
 }
 
-static bool same_source(const scope *a, const scope *b) {
+static bool scope_has_source_of(const scope *a, const scope *b) {
 	bool paged = tn_is_paged(&a->hot.arena.source) && tn_is_paged(&b->hot.arena.source);
-	return paged || root_of(a) == root_of(b);
+	return paged || scope_root_of(a) == scope_root_of(b);
 }
 
-static bool may_adopt(const scope *child, const scope *parent) {
+static bool scope_may_adopt(const scope *child, const scope *parent) {
 	return child->parent != NULL && child->state == SCOPE_ALIVE && parent->state == SCOPE_ALIVE &&
-	       same_source(child, parent) && !is_above(child, parent);
+	       scope_has_source_of(child, parent) && !scope_is_above(child, parent);
 }
 
-/* Lets what is above the new parent count the child, and no more what is above the old one only. */
-static bool move_charge(scope *child, scope *parent) {
+/* Charges the limits above the new parent, and no more those above the old one alone. */
+static bool scope_move_charge(scope *child, scope *parent) {
 	tn_limit *from = child->parent->account.limit, *to = parent->account.limit;
 	if (from == to)
 		return true;
 	const tn_limit *both = tn_limit_common(from, to);
-	size_t held = subtree_holds(child);
+	size_t held = scope_subtree_bytes(child);
 	if (!tn_limit_charge(to, both, held))
 		return false;
 	tn_limit_uncharge(from, both, held);
-	change_limit(child, from, to);
+	scope_change_limit(child, from, to);
 	return true;
 }
 
-static void move_scope(scope *child, scope *parent) {
+static void scope_move(scope *child, scope *parent) {
 	bool locked = child->parent->shared || parent->shared;
 	if (locked)
 		tn_list_lock();
-	unlink_scope(child);
-	link_scope(child, parent);
+	TN_LIST_UNLINK(child, older, link);
+	scope_link(child, parent);
 	tn_list_move_node(&child->node, &parent->node);
 	if (locked)
 		tn_list_unlock();
 }
 
 bool tn_scope_adopt(tn_scope *child_hot, tn_scope *new_parent) {
-	scope *child = live_scope(child_hot, "adopt");
+	scope *child = scope_look(child_hot, "adopt");
 	scope *parent = scope_enter(new_parent, "adopt");
-	bool moved = may_adopt(child, parent);
+	bool moved = scope_may_adopt(child, parent);
 	if (!moved)
 		errno = EINVAL;
-	else if (child->parent != parent && (moved = move_charge(child, parent)))
-		move_scope(child, parent);
+	else if (child->parent != parent && (moved = scope_move_charge(child, parent)))
+		scope_move(child, parent);
 	scope_leave(parent);
 	return moved;
 }
 
 /* ---- owned allocators ---- */
 
-/* The scope, if it may own something that is made with `source`. */
-static scope *enter_owner(tn_scope *hot, const tn_source *source, const char *operation) {
+/* Begins a call that makes an owned allocator; EINVAL when its options name a source. */
+static scope *scope_enter_owner(tn_scope *hot, const tn_source *source, const char *operation) {
 	scope *s = scope_enter(hot, operation);
 	if (s->state == SCOPE_ALIVE && source == NULL)
 		return s;
@@ -579,7 +620,7 @@ tn_arena *tn_scope_arena(tn_scope *hot, const tn_arena_options *options) {
 	tn_arena_options o = {.name = NULL};
 	if (options != NULL)
 		o = *options;
-	scope *s = enter_owner(hot, o.source, "arena");
+	scope *s = scope_enter_owner(hot, o.source, "arena");
 	if (s == NULL)
 		return NULL;
 	tn_arena *a = tn_arena_make_below(&s->node, &s->hot.arena.source, &o);
@@ -591,7 +632,7 @@ tn_slab *tn_scope_slab(tn_scope *hot, size_t size, size_t align, const tn_slab_o
 	tn_slab_options o = {.name = NULL};
 	if (options != NULL)
 		o = *options;
-	scope *s = enter_owner(hot, o.source, "slab");
+	scope *s = scope_enter_owner(hot, o.source, "slab");
 	if (s == NULL)
 		return NULL;
 	tn_slab *slab = tn_slab_make_below(&s->node, &s->hot.arena.source, size, align, &o);
@@ -603,7 +644,7 @@ tn_heap *tn_scope_heap(tn_scope *hot, const tn_heap_options *options) {
 	tn_heap_options o = {.name = NULL};
 	if (options != NULL)
 		o = *options;
-	scope *s = enter_owner(hot, o.source, "heap");
+	scope *s = scope_enter_owner(hot, o.source, "heap");
 	if (s == NULL)
 		return NULL;
 	tn_heap *h = tn_heap_make_below(&s->node, &s->hot.arena.source, &o);
@@ -614,16 +655,16 @@ tn_heap *tn_scope_heap(tn_scope *hot, const tn_heap_options *options) {
 /* ---- looking ---- */
 
 tn_scope *tn_scope_parent(const tn_scope *hot) {
-	const scope *s = live_scope(hot, "parent");
+	const scope *s = scope_look(hot, "parent");
 	return s->parent == NULL ? NULL : &s->parent->hot;
 }
 
 bool tn_scope_owns(const tn_scope *hot, const void *p) {
-	return tn_arena_owns(&live_scope(hot, "owns")->hot.arena, p);
+	return tn_arena_owns(&scope_look(hot, "owns")->hot.arena, p);
 }
 
 void tn_scope_each(tn_scope *hot, void (*visit)(tn_scope *child, void *ctx), void *ctx) {
-	scope *s = live_scope(hot, "each");
+	scope *s = scope_look(hot, "each");
 	if (s->shared)
 		tn_list_lock();
 	else
@@ -634,7 +675,7 @@ void tn_scope_each(tn_scope *hot, void (*visit)(tn_scope *child, void *ctx), voi
 		tn_list_unlock();
 }
 
-static void add_stats(tn_stats *sum, const tn_stats *more) {
+static void scope_add_figures(tn_stats *sum, const tn_stats *more) {
 	sum->live_bytes += more->live_bytes;
 	sum->live_count += more->live_count;
 	sum->cached_bytes += more->cached_bytes;
@@ -649,36 +690,36 @@ static void add_stats(tn_stats *sum, const tn_stats *more) {
 	sum->external_bytes += more->external_bytes;
 }
 
-static void read_own(const scope *s, tn_stats *stats) {
+static void scope_read(const scope *s, tn_stats *stats) {
 	tn_arena_stats(&s->hot.arena, stats);
 	stats->external_bytes = tn_get(&s->external_bytes, TN_RELAXED);
 	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
 		tn_stats more;
-		kind_of(n)->stats(tn_get(&n->object, TN_RELAXED), &more);
-		add_stats(stats, &more);
+		scope_kind_of(n)->stats(tn_get(&n->object, TN_RELAXED), &more);
+		scope_add_figures(stats, &more);
 	}
 }
 
 void tn_scope_stats(const tn_scope *hot, tn_stats *own, tn_stats *subtree) {
-	const scope *top = live_scope(hot, "stats");
+	const scope *top = scope_look(hot, "stats");
 	if (own != NULL)
-		read_own(top, own);
+		scope_read(top, own);
 	if (subtree == NULL)
 		return;
-	read_own(top, subtree);
-	for (const scope *s = next_below(top, top); s != NULL; s = next_below(s, top)) {
+	scope_read(top, subtree);
+	for (const scope *s = scope_next_below(top, top); s != NULL; s = scope_next_below(s, top)) {
 		tn_stats more;
-		read_own(s, &more);
-		add_stats(subtree, &more);
+		scope_read(s, &more);
+		scope_add_figures(subtree, &more);
 	}
 }
 
-static void print_plain(FILE *out, const char *text) {
+static void scope_print_text(FILE *out, const char *text) {
 	for (; *text != '\0'; text++)
 		fputc(tn_plain(*text), out);
 }
 
-static void print_age(FILE *out, uint64_t ms) {
+static void scope_print_age(FILE *out, uint64_t ms) {
 	if (ms < 1000)
 		fprintf(out, "%6u ms", (unsigned)ms);
 	else if (ms < 100 * 1000)
@@ -687,23 +728,23 @@ static void print_age(FILE *out, uint64_t ms) {
 		fprintf(out, "%6.0f s ", (double)ms / 1000);
 }
 
-static bool print_row(const tn_listed *listed, void *ctx) {
+static bool scope_print_row(const tn_listed *listed, void *ctx) {
 	enum { NAME_WIDTH = 32 };
 	FILE *out = ctx;
 	int indent = listed->depth > 20 ? 40 : 2 * (int)listed->depth;
 	int width = indent + (int)strlen(listed->stats.name);
 	fprintf(out, "%*s", indent, "");
-	print_plain(out, listed->stats.name);
+	scope_print_text(out, listed->stats.name);
 	fprintf(out, "%*s %12zu %12zu %12zu %7zu %12zu ", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "",
 		listed->stats.live_bytes, listed->stats.cached_bytes, listed->stats.committed_bytes,
 		listed->stats.chunk_count, listed->stats.peak_bytes);
-	print_age(out, listed->age_ms);
+	scope_print_age(out, listed->age_ms);
 	if (listed->kind != TN_KIND_SCOPE)
 		fprintf(out, "  (%s)", tn_kind_name(listed->kind));
 	if (listed->stats.external_bytes != 0)
 		fprintf(out, "  external %zu", listed->stats.external_bytes);
 	if (listed->ident[0] != '\0')
-		fputs("  ", out), print_plain(out, listed->ident);
+		fputs("  ", out), scope_print_text(out, listed->ident);
 	fputc('\n', out);
 	return true;
 }
@@ -712,7 +753,7 @@ void tn_scope_print(const tn_scope *hot, FILE *out) {
 	scope *s = scope_of(hot);
 	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
 		"chunks", "peak", "since");
-	tn_list_each(&s->node, print_row, out);
+	tn_list_each(&s->node, scope_print_row, out);
 }
 
 static void scope_require(const scope *s, bool holds, const char *what) {
@@ -720,32 +761,33 @@ static void scope_require(const scope *s, bool holds, const char *what) {
 		tn_panic("scope", s->hot.arena.name, "verify: %s", what);
 }
 
-static void verify_one(const scope *s) {
+static void scope_verify(const scope *s) {
 	tn_arena_verify(&s->hot.arena);
 	size_t held = s->hot.arena.taken_bytes;
 	for (tn_node *n = s->node.owned; n != NULL; n = n->next_owned) {
 		tn_stats stats;
 		const void *object = tn_get(&n->object, TN_RELAXED);
-		kind_of(n)->verify(object);
-		kind_of(n)->stats(object, &stats);
+		scope_kind_of(n)->verify(object);
+		scope_kind_of(n)->stats(object, &stats);
 		held += stats.committed_bytes;
 	}
-	scope_require(s, held == s->account.held_bytes, "the bytes held do not add up");
+	scope_require(s, held == s->account.held_bytes, "I2: the bytes held do not add up");
 	for (const scope *child = s->newest; child != NULL; child = child->older) {
-		scope_require(s, child->parent == s && (child->older == NULL || child->older->newer == child),
-			"the links of its children are broken");
 		scope_require(s,
-			(has_limits(child) ? child->limit.above : child->account.limit) == s->account.limit,
-			"a child is counted against other limits");
+			child->parent == s && (child->older == NULL || child->older->link == &child->older),
+			"I3: the links of its children are broken");
+		scope_require(s,
+			(scope_has_limits(child) ? child->limit.above : child->account.limit) == s->account.limit,
+			"I3: a child is counted against other limits");
 	}
-	if (has_limits(s))
-		scope_require(s, tn_get(&s->limit.charged_bytes, TN_RELAXED) == subtree_holds(s),
-			"the bytes charged do not add up");
+	if (scope_has_limits(s))
+		scope_require(s, tn_get(&s->limit.charged_bytes, TN_RELAXED) == scope_subtree_bytes(s),
+			"I2: the bytes charged do not add up");
 }
 
 bool tn_scope_verify(const tn_scope *hot) {
-	const scope *top = live_scope(hot, "verify");
-	for (const scope *s = top; s != NULL; s = next_below(s, top))
-		verify_one(s);
+	const scope *top = scope_look(hot, "verify");
+	for (const scope *s = top; s != NULL; s = scope_next_below(s, top))
+		scope_verify(s);
 	return true;
 }
