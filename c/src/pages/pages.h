@@ -62,7 +62,7 @@ static inline bool tn_source_valid(const tn_source *source) {
 /* Chunks from the source that an option names, or from the page layer; they are charged to no account.
  * */
 static inline tn_chunk_source tn_chunks_from(const tn_source *source) {
-	tn_chunk_source chunks = {.account = NULL};
+	tn_chunk_source chunks = {{NULL, NULL, NULL}, NULL};
 	if (source != NULL)
 		chunks.from = *source;
 	return chunks;
