@@ -387,9 +387,8 @@ TEST(live, nobody_looks_into_what_is_not_dumpable) {
 	NO_THREAD_IN_A_CHILD
 	uid_t user = geteuid() == 0 ? nobody : geteuid();
 	target t(user, false);
-	EXPECT_EQ(
-		look_as(user, t.pid), "process " + std::to_string(t.pid) +
-								  " hides its files (it is not dumpable, or has more rights)");
+	EXPECT_EQ(look_as(user, t.pid), "process " + std::to_string(t.pid) +
+										" hides its files (it is not dumpable, or has more rights)");
 }
 
 TEST(live, a_process_that_ends_or_is_not_there) {
