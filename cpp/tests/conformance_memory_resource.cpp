@@ -1,6 +1,6 @@
-// What the standard says of every memory resource ([mem.res.class], [mem.res.eq]), of the global ones
-// ([mem.res.global]) and of polymorphic_allocator over one ([mem.poly.allocator]). A suite is named
-// after its clause, a test after what the clause says.
+/* The standard on every memory resource ([mem.res.class], [mem.res.eq]), on the global ones
+ * ([mem.res.global]) and on polymorphic_allocator over one ([mem.poly.allocator]). A suite has the name
+ * of its clause, a test that of a statement in it. */
 #include "resources.h"
 
 #include <list>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// ---- [mem.res.public], [mem.res.private] ----
+/* ---- [mem.res.public], [mem.res.private] ---- */
 
 RESOURCE_SUITE(mem_res_public, all_resources);
 
@@ -134,7 +134,7 @@ TYPED_TEST(mem_res_private, do_allocate_throws_what_upstream_throws) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-// One program again and again, in which upstream fails once: at its first request, at its second, ...
+/* One program again and again; upstream fails once: at its first request, at its second, ... */
 TYPED_TEST(mem_res_private, do_allocate_that_throws_changes_nothing) {
 	for (size_t failing = 1;; failing++) {
 		recorder books;
@@ -175,7 +175,7 @@ TYPED_TEST(mem_res_private, do_deallocate_throws_nothing_when_upstream_would) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-// ---- [mem.poly.allocator] ----
+/* ---- [mem.poly.allocator] ---- */
 
 RESOURCE_SUITE(mem_poly_allocator, all_resources);
 
@@ -242,7 +242,7 @@ TYPED_TEST(mem_poly_allocator, copies_are_on_the_default_resource_moves_stay) {
 	std::pmr::vector<std::pmr::string> moved = std::move(here);
 	EXPECT_EQ(moved.get_allocator().resource(), &r);
 	EXPECT_EQ(moved.data(), data);
-	// Unequal allocators: the elements are moved one by one, and each stays with its resource.
+	/* Unequal allocators: the elements are moved one by one, and each stays with its resource. */
 	there = std::move(moved);
 	EXPECT_EQ(there.get_allocator().resource(), &other);
 	EXPECT_NE(there.data(), data);
@@ -260,11 +260,11 @@ TYPED_TEST(mem_poly_allocator, containers_of_equal_allocators_swap_and_splice) {
 	EXPECT_EQ(odd, (std::pmr::list<int>{2, 4, 1, 3, 5}));
 }
 
-// ---- what Tenure's headers add ----
+/* ---- additions of Tenure's headers ---- */
 
 RESOURCE_SUITE(tenure_resource, our_resources);
 
-// Preconditions in the standard.
+/* Preconditions in the standard. */
 TYPED_TEST(tenure_resource, refuses_an_alignment_that_is_none) {
 	recorder books;
 	TypeParam r(&books);
@@ -282,7 +282,7 @@ TYPED_TEST(tenure_resource, refuses_a_size_that_cannot_be) {
 	TypeParam r(&books);
 	block_list blocks(r);
 	blocks.take(100);
-	// Opaque, so that the compiler does not know better.
+	/* Opaque, so that the compiler cannot foresee the result. */
 	volatile size_t most = SIZE_MAX, half = PTRDIFF_MAX;
 	for (size_t back = 0; back < 70; back++)
 		for (size_t align : {size_t{1}, size_t{16}, page, size_t{TN_ALIGN_MAX}}) {
@@ -303,7 +303,7 @@ TYPED_TEST(tenure_resource, accepts_the_largest_alignment) {
 	blocks.give_all();
 }
 
-// What upstream threw is for the request that met it, and for no later one.
+/* An exception of upstream reaches the request that caused it, and no later one. */
 TYPED_TEST(tenure_resource, an_exception_of_upstreams_is_thrown_once) {
 	recorder books;
 	TypeParam r(&books);
@@ -322,7 +322,7 @@ TYPED_TEST(tenure_resource, an_exception_of_upstreams_is_thrown_once) {
 	}
 }
 
-// No upstream is the page layer, not the default resource; nullptr says so.
+/* Without an upstream memory comes from the page layer, not the default resource; nullptr shows it. */
 TYPED_TEST(tenure_resource, no_upstream_is_the_page_layer) {
 	TypeParam unnamed, none(nullptr);
 	for (TypeParam *r : {&unnamed, &none}) {
@@ -341,12 +341,12 @@ TYPED_TEST(tenure_resource, no_upstream_is_the_page_layer) {
 	}
 }
 
-// ---- lifetimes ----
+/* ---- lifetimes ---- */
 
 RESOURCE_SUITE(mem_res_lifetime, all_resources);
 
-// [mem.res.monotonic.buffer.ctor], [mem.res.pool.ctor]: the destructor is release(), so that containers
-// need not be destroyed.
+/* [mem.res.monotonic.buffer.ctor], [mem.res.pool.ctor]: the destructor is release(), so that containers
+ * need not be destroyed. */
 TYPED_TEST(mem_res_lifetime, containers_may_be_left_behind) {
 	using container = std::pmr::map<int, std::pmr::vector<std::pmr::string>>;
 	alignas(container) unsigned char place[sizeof(container)];
@@ -362,7 +362,7 @@ TYPED_TEST(mem_res_lifetime, containers_may_be_left_behind) {
 	EXPECT_EQ(books.wrong(), 0u);
 }
 
-// ---- [mem.res.global] ----
+/* ---- [mem.res.global] ---- */
 
 RESOURCE_SUITE(mem_res_global, all_resources);
 
@@ -375,7 +375,7 @@ TYPED_TEST(mem_res_global, new_delete_resource_serves_as_upstream) {
 	EXPECT_TRUE(blocks.all_intact());
 }
 
-// The constructor of a pool resource may ask upstream already, as it is unspecified when it does.
+/* The constructor of a pool resource may already request memory: the standard leaves that open. */
 TYPED_TEST(mem_res_global, null_memory_resource_as_upstream_has_nothing) {
 	for (size_t bytes : {size_t{1}, mib}) {
 		auto use = [bytes] {
@@ -401,4 +401,4 @@ TYPED_TEST(mem_res_global, set_default_resource_makes_it_everybodys) {
 	std::pmr::set_default_resource(before);
 }
 
-} // namespace
+}

@@ -1,4 +1,4 @@
-// [mem.res.monotonic.buffer]: a suite is named after its clause, a test after what the clause says.
+/* [mem.res.monotonic.buffer]: a suite has the name of its clause, a test that of a statement in it. */
 #include "resources.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace {
 
-// How often upstream is asked for `total` bytes in blocks of `bytes`.
+/* Requests to upstream for `total` bytes in blocks of `bytes`. */
 template <typename R> size_t requests_for(R &r, const recorder &books, size_t total, size_t bytes) {
 	size_t before = books.requests().size();
 	for (size_t taken = 0; taken < total; taken += bytes)
@@ -21,7 +21,7 @@ std::vector<size_t> sizes_of(const recorder &books, size_t from = 0) {
 	return sizes;
 }
 
-// ---- [mem.res.monotonic.buffer.overview] ----
+/* ---- [mem.res.monotonic.buffer.overview] ---- */
 
 RESOURCE_SUITE(mem_res_monotonic_buffer_overview, monotonic_resources);
 
@@ -70,8 +70,8 @@ TYPED_TEST(mem_res_monotonic_buffer_overview, the_initial_buffer_is_used_before_
 	EXPECT_GT(inside, facts<TypeParam>::blocks_of_16_in(sizeof buffer));
 }
 
-// Each additional buffer is larger than the previous one, by a factor. Where Tenure's stop growing is
-// in the header.
+/* Each additional buffer is larger than the previous one, by a factor. The header says at which size
+ * Tenure's buffers stop growing. */
 TYPED_TEST(mem_res_monotonic_buffer_overview, buffers_grow_geometrically) {
 	recorder books;
 	TypeParam r(&books);
@@ -85,12 +85,12 @@ TYPED_TEST(mem_res_monotonic_buffer_overview, buffers_grow_geometrically) {
 			growing++;
 		}
 	}
-	// log 32 Mi / log 5/4
+	/* log 32 Mi / log 5/4 */
 	EXPECT_LE(growing, 78u);
 	EXPECT_LE(requests - growing, books.held_bytes() / facts<TypeParam>::largest_buffer);
 }
 
-// ---- [mem.res.monotonic.buffer.ctor] ----
+/* ---- [mem.res.monotonic.buffer.ctor] ---- */
 
 RESOURCE_SUITE(mem_res_monotonic_buffer_ctor, monotonic_resources);
 
@@ -181,7 +181,7 @@ TYPED_TEST(mem_res_monotonic_buffer_ctor, destructor_gives_everything_back) {
 	EXPECT_EQ(books.given_back(), books.requests().size());
 }
 
-// ---- [mem.res.monotonic.buffer.mem] ----
+/* ---- [mem.res.monotonic.buffer.mem] ---- */
 
 RESOURCE_SUITE(mem_res_monotonic_buffer_mem, monotonic_resources);
 
@@ -229,7 +229,7 @@ TYPED_TEST(mem_res_monotonic_buffer_mem, release_makes_the_initial_buffer_new) {
 	EXPECT_EQ(books.requests().size(), before);
 }
 
-// LWG 3120: also the size of the next buffer is what it was at first.
+/* LWG 3120: the size of the next buffer, too, is the initial one again. */
 TYPED_TEST(mem_res_monotonic_buffer_mem, release_makes_the_growth_new) {
 	recorder books;
 	TypeParam plain(&books), sized(5000, &books);
@@ -259,7 +259,7 @@ TYPED_TEST(mem_res_monotonic_buffer_mem, do_allocate_asks_at_the_alignment_it_ne
 		recorder books;
 		TypeParam r(&books);
 		block_list blocks(r);
-		// Not at the beginning of a buffer.
+		/* Not at the beginning of a buffer. */
 		blocks.take(1, 1);
 		blocks.take(10, align);
 		blocks.take(mib, align);
@@ -273,4 +273,4 @@ TYPED_TEST(mem_res_monotonic_buffer_mem, do_is_equal_is_identity) {
 	EXPECT_FALSE(one.is_equal(other));
 }
 
-} // namespace
+}

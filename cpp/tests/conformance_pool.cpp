@@ -1,9 +1,9 @@
-// [mem.res.pool]: a suite is named after its clause, a test after what the clause says.
+/* [mem.res.pool]: a suite has the name of its clause, a test that of a statement in it. */
 #include "resources.h"
 
 namespace {
 
-// Takes `count` blocks of `bytes`; how often upstream was asked.
+/* Takes `count` blocks of `bytes`; returns the number of requests to upstream. */
 template <typename R>
 size_t requests_for(block_list<R> &blocks, const recorder &books, size_t count, size_t bytes) {
 	size_t before = books.requests().size();
@@ -12,7 +12,7 @@ size_t requests_for(block_list<R> &blocks, const recorder &books, size_t count, 
 	return books.requests().size() - before;
 }
 
-// ---- [mem.res.pool.overview] ----
+/* ---- [mem.res.pool.overview] ---- */
 
 RESOURCE_SUITE(mem_res_pool_overview, pool_resources);
 
@@ -30,8 +30,8 @@ TYPED_TEST(mem_res_pool_overview, owns_what_was_not_deallocated) {
 	EXPECT_EQ(books.given_back(), books.requests().size());
 }
 
-// A block goes to the pool of the smallest blocks that hold it: blocks of a size do not take much more
-// than their bytes.
+/* A block goes to the pool of the smallest blocks that hold it: blocks of one size do not take much
+ * more than their bytes. */
 TYPED_TEST(mem_res_pool_overview, a_request_goes_to_the_smallest_blocks_that_fit) {
 	for (size_t bytes : {16, 24, 40, 72, 100, 200, 500, 1000}) {
 		recorder books;
@@ -113,7 +113,7 @@ TYPED_TEST(mem_res_pool_overview, larger_blocks_are_told_apart) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-// ---- [mem.res.pool.options] ----
+/* ---- [mem.res.pool.options] ---- */
 
 RESOURCE_SUITE(mem_res_pool_options, pool_resources);
 
@@ -137,7 +137,7 @@ TYPED_TEST(mem_res_pool_options, more_than_the_limit_is_the_limit) {
 	EXPECT_TRUE(blocks.all_intact());
 }
 
-// Tenure's header promises it of the slabs' chunks, which are cut out of what upstream gives.
+/* Tenure's header promises it of the slabs' chunks, which are cut out of upstream's memory. */
 TYPED_TEST(mem_res_pool_options, max_blocks_per_chunk_is_the_most_in_a_request) {
 	recorder books;
 	TypeParam r(std::pmr::pool_options{16, 0}, &books);
@@ -168,7 +168,7 @@ TYPED_TEST(mem_res_pool_options, largest_required_pool_block_is_pooled) {
 	}
 }
 
-// ---- [mem.res.pool.ctor] ----
+/* ---- [mem.res.pool.ctor] ---- */
 
 RESOURCE_SUITE(mem_res_pool_ctor, pool_resources);
 
@@ -185,7 +185,7 @@ TYPED_TEST(mem_res_pool_ctor, upstream_and_options_are_kept) {
 	static_assert(std::is_default_constructible_v<TypeParam>);
 }
 
-// ---- [mem.res.pool.mem] ----
+/* ---- [mem.res.pool.mem] ---- */
 
 RESOURCE_SUITE(mem_res_pool_mem, pool_resources);
 
@@ -252,7 +252,7 @@ TYPED_TEST(mem_res_pool_mem, do_is_equal_is_identity) {
 	EXPECT_FALSE(one.is_equal(other));
 }
 
-// ---- any thread: [mem.res.pool.overview] on synchronized_pool_resource ----
+/* ---- any thread: [mem.res.pool.overview] on synchronized_pool_resource ---- */
 
 RESOURCE_SUITE(mem_res_pool_synchronized, shared_resources);
 
@@ -303,7 +303,7 @@ TYPED_TEST(mem_res_pool_synchronized, four_threads_and_blocks_that_others_give_b
 		EXPECT_GT(crossed, 100u);
 		for (const held_block &b : middle.blocks)
 			EXPECT_TRUE(b.intact());
-		// What is in the middle is the destructor's.
+		/* The destructor takes the blocks in the middle. */
 	}
 	EXPECT_EQ(books.held_count(), 0u);
 	EXPECT_EQ(books.wrong(), 0u);
@@ -343,4 +343,4 @@ TYPED_TEST(mem_res_pool_synchronized, larger_blocks_from_many_threads) {
 	EXPECT_EQ(books.held_count(), 0u);
 }
 
-} // namespace
+}

@@ -1,5 +1,5 @@
-// What every test of a memory resource needs: an upstream that keeps books, and what is known about
-// each resource under test.
+/* For the tests of memory resources: an upstream that keeps accounts, and the properties of each
+ * resource under test. */
 #ifndef TENURE_TESTS_RESOURCES_H
 #define TENURE_TESTS_RESOURCES_H
 
@@ -16,20 +16,20 @@
 #include <optional>
 #include <type_traits>
 
-// Thrown by an upstream that has an exception of its own.
+/* The exception of an upstream that has one of its own. */
 struct out_of_stock {
 	int code;
 };
 
-// An upstream that keeps books on itself, checks that what comes back is what it gave, and throws when
-// told to. Its blocks have no more alignment than was asked for.
+/* An upstream that keeps accounts, checks every block that comes back, and throws on request. Its
+ * blocks have exactly the requested alignment. */
 class recorder final : public std::pmr::memory_resource {
 public:
 	struct request {
 		size_t bytes, align;
 	};
 	static constexpr size_t always = SIZE_MAX;
-	// A request for more fails.
+	/* A request for more fails. */
 	static constexpr size_t stock_bytes = 1024 * mib;
 
 	recorder() = default;
@@ -59,8 +59,8 @@ public:
 		return failures_;
 	}
 
-	// Request number `first` (from 1, counted from now) and the next count-1 fail: with bad_alloc, or
-	// with out_of_stock{code} where there is a code.
+	/* Request number `first` (from 1, counted from now) and the next count-1 fail: with bad_alloc, or
+	 * with out_of_stock{code} if there is a code. */
 	void fail(size_t first, size_t count, int code = 0) {
 		fail_from_ = requests_.size() + first;
 		fail_count_ = count;
@@ -97,7 +97,7 @@ private:
 		if (bytes > stock_bytes || posix_memalign(&base, stricter, bytes + align) != 0)
 			throw std::bad_alloc();
 		char *p = static_cast<char *>(base) + align;
-		// Whoever counts on zeroed memory is found out.
+		/* A resource that relies on zeroed memory fails. */
 		std::memset(p, 0xa5, bytes);
 		held_[address(p)] = {base, bytes, align};
 		held_bytes_ += bytes;
@@ -137,16 +137,16 @@ private:
 	int code_ = 0;
 };
 
-// ---- the resources under test ----
+/* ---- the resources under test ---- */
 
 template <typename R> struct facts;
 
 template <> struct facts<std::pmr::monotonic_buffer_resource> {
 	static constexpr const char *name = "std_monotonic";
 	static constexpr bool aligns = true;
-	// Where its buffers stop growing.
+	/* The size at which its buffers stop growing. */
 	static constexpr size_t largest_buffer = SIZE_MAX;
-	// How many blocks of 16 bytes a buffer of so many bytes holds at least.
+	/* The least number of 16-byte blocks in a buffer of `bytes`. */
 	static constexpr size_t blocks_of_16_in(size_t bytes) {
 		return bytes / 16;
 	}
@@ -154,21 +154,21 @@ template <> struct facts<std::pmr::monotonic_buffer_resource> {
 
 struct facts_of_std_pools {
 	static constexpr bool ours = false;
-	// See shortcomings.
+	/* See shortcomings. */
 	static constexpr bool aligns = false;
-	// What a block may take of upstream's memory when there are many.
+	/* The most of upstream's memory per block, with many blocks. */
 	static constexpr size_t room_for(size_t bytes) {
 		return 4 * bytes;
 	}
-	// How much of what was given back may be waiting before it is handed out again.
+	/* The most bytes that wait after a free before they are used again. */
 	static constexpr size_t quarantine_bytes = 0;
 	static constexpr size_t requests_for_10000_of_32 = 30;
 	static constexpr size_t chunk_after_5000_of_64 = 2000 * 64;
-	// The most that upstream is asked for at once, with that many blocks in a chunk.
+	/* The largest request to upstream, with that many blocks in a chunk. */
 	static constexpr size_t most_in_a_request(size_t blocks, size_t bytes) {
 		return blocks * bytes + 4 * kib;
 	}
-	// The most that a dozen small blocks make it hold.
+	/* The most bytes that it holds for a dozen small blocks. */
 	static constexpr size_t room_for_few = 64 * kib;
 };
 
@@ -184,7 +184,7 @@ template <> struct facts<tenure::arena_resource> {
 	static constexpr const char *name = "arena_resource";
 	static constexpr bool aligns = true;
 	static constexpr size_t largest_buffer = 2 * mib;
-	// Debug has a guard and a record with each.
+	/* Debug adds a guard and a record to each. */
 	static constexpr size_t blocks_of_16_in(size_t bytes) {
 		return bytes / (debug_mode ? 64 : 16);
 	}
@@ -196,11 +196,11 @@ struct facts_of_slab_resources {
 	static constexpr size_t room_for(size_t bytes) {
 		return 5 * (bytes + (debug_mode ? 32 : 0));
 	}
-	// In debug 16 MiB of slots for each slab; their records and the rest of a piece come on top.
+	/* In debug 16 MiB of slots for each slab, and their records and the rest of a piece. */
 	static constexpr size_t quarantine_bytes = debug_mode ? 32 * mib : 0;
 	static constexpr size_t requests_for_10000_of_32 = 30;
 	static constexpr size_t chunk_after_5000_of_64 = 256 * kib;
-	// Chunks are cut out of pieces that double, whatever the options say.
+	/* Chunks are cut out of pieces that double, whatever the options say. */
 	static constexpr size_t most_in_a_request(size_t, size_t) {
 		return 4 * mib + 4 * kib;
 	}
@@ -228,7 +228,7 @@ struct name_of {
 
 using our_resources = testing::Types<tenure::arena_resource, tenure::slab_resource,
 	tenure::shared_slab_resource, tenure::heap_resource>;
-// The standard library's own are the same in every mode of ours.
+/* The standard library's own resources are the same in all our modes. */
 #if TN_MODE == TN_MODE_RELEASE
 using monotonic_resources = testing::Types<std::pmr::monotonic_buffer_resource, tenure::arena_resource>;
 using pool_resources = testing::Types<std::pmr::unsynchronized_pool_resource,
@@ -245,7 +245,7 @@ using shared_resources = testing::Types<tenure::shared_slab_resource>;
 using all_resources = our_resources;
 #endif
 
-// Where a peer does not do what the clause says, which shows that the test can tell.
+/* Clauses that a peer does not fulfil, which shows that the test can fail. */
 struct shortcoming {
 	const char *resource, *test, *reason;
 };
@@ -276,7 +276,7 @@ protected:
 	template <typename R> class suite : public resource_test<R> {};                                    \
 	TYPED_TEST_SUITE(suite, resources, name_of)
 
-// ---- blocks ----
+/* ---- blocks ---- */
 
 struct held_block {
 	void *p;
@@ -288,12 +288,12 @@ struct held_block {
 	}
 };
 
-// Blocks of a resource, each full of a pattern of its own.
+/* Blocks of a resource, each full of a pattern of its own. */
 template <typename R> class block_list {
 public:
 	explicit block_list(R &from) : from_(from) {
 	}
-	// Throws what allocate throws, and then holds what it held.
+	/* Throws the exceptions of allocate, and then holds the same blocks as before. */
 	const held_block &take(size_t bytes, size_t align = alignof(std::max_align_t)) {
 		void *p = from_.allocate(bytes, align);
 		EXPECT_NE(p, nullptr);
@@ -313,7 +313,7 @@ public:
 		while (!blocks_.empty())
 			give(blocks_.size() - 1);
 	}
-	// The resource has taken them back itself.
+	/* The resource itself has taken them back. */
 	void forget() {
 		blocks_.clear();
 	}
@@ -333,7 +333,7 @@ private:
 	uint64_t seed_ = 0;
 };
 
-// Sizes from a byte to several pages at alignments up to `align_max`, most of them small.
+/* Sizes from a byte to several pages at alignments up to `align_max`, most of them small. */
 inline held_block random_request(dice &random, size_t align_max) {
 	size_t align = 1;
 	while (align < align_max && !random.one_in(3))

@@ -1,4 +1,4 @@
-// allocated.hpp: every form of new and delete of a class, for its three homes.
+/* allocated.hpp: every form of new and delete of a class, for its three homes. */
 #include "crowd.h"
 #include "witness.h"
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Objects that are on the global heap and not freed, as far as operator new knows.
+/* Live objects on the global heap, as counted by operator new. */
 std::atomic<ptrdiff_t> on_heap{0};
 
 void *from_heap(size_t bytes, size_t align) {
@@ -29,7 +29,7 @@ void to_heap(void *p) {
 	std::free(p);
 }
 
-} // namespace
+}
 
 void *operator new(size_t bytes) {
 	return had(from_heap(bytes, 0));
@@ -60,7 +60,7 @@ namespace {
 
 using tenure::home_of;
 
-// ---- homes ----
+/* ---- homes ---- */
 
 struct arena_home {
 	template <typename T> using base = tenure::arena_allocated<T, 100000>;
@@ -85,7 +85,7 @@ template <typename T> bool owns(const void *p) {
 	return home_of<T>().owns(p);
 }
 
-// Begins again where the home does not do so by itself.
+/* Resets a home that does not use memory again by itself. */
 template <typename Home, typename T> void forget() {
 	if constexpr (Home::is_arena) {
 		EXPECT_TRUE(home_of<T>().reset());
@@ -100,8 +100,8 @@ struct name_of_home {
 	}
 };
 
-// Begins and ends with nothing on the heap, but for what is older. What a class leaves in its home is
-// asked of it.
+/* Requires that a test leaves nothing new on the heap. The home of a class tells what the class left
+ * there. */
 template <typename Home> class allocated : public witnessed {
 protected:
 	void SetUp() override {
@@ -119,7 +119,7 @@ private:
 using homes = testing::Types<arena_home, own_slab_home, shared_slab_home>;
 TYPED_TEST_SUITE(allocated, homes, name_of_home);
 
-// A witness of any size and alignment.
+/* A witness of any size and alignment. */
 template <typename Home, size_t size, size_t align = 1>
 struct alignas(align) sized : Home::template base<sized<Home, size, align>> {
 	unsigned char bytes[size];
@@ -140,7 +140,7 @@ struct alignas(align) sized : Home::template base<sized<Home, size, align>> {
 	}
 };
 
-// Calls `check` with a null pointer to each of the sizes.
+/* Calls `check` with a null pointer of each sized type. */
 template <typename Home, typename F> void for_sizes(F check) {
 	check(static_cast<sized<Home, 1> *>(nullptr));
 	check(static_cast<sized<Home, 3> *>(nullptr));
@@ -156,7 +156,7 @@ template <typename Home, typename F> void for_sizes(F check) {
 
 template <typename Pointer> using pointee = std::remove_pointer_t<Pointer>;
 
-// ---- single objects ----
+/* ---- single objects ---- */
 
 TYPED_TEST(allocated, single_objects_live_in_the_home) {
 	for_sizes<TypeParam>([](auto *null) {
@@ -199,7 +199,7 @@ TYPED_TEST(allocated, more_alignment_than_the_type_has_is_had_from_the_heap) {
 
 TYPED_TEST(allocated, placement_takes_nothing) {
 	using T = sized<TypeParam, 56, 8>;
-	// An array's placement new is the class's own, for which compilers write a cookie.
+	/* The placement new for arrays is the class's own, so compilers write a cookie. */
 	alignas(T) unsigned char place[5 * sizeof(T)];
 	T *p = new (place) T;
 	EXPECT_EQ(static_cast<void *>(p), place);
@@ -214,9 +214,9 @@ TYPED_TEST(allocated, placement_takes_nothing) {
 	EXPECT_EQ(in_use<T>(), 0u);
 }
 
-// ---- arrays ----
+/* ---- arrays ---- */
 
-// Of each length, three at a time; whether all are destroyed and none overlaps is what `sized` sees.
+/* Three arrays of each length; `sized` sees whether all are destroyed and none overlap. */
 template <typename Home, typename T> void check_arrays(size_t count) {
 	T *all[] = {new T[count], new (std::nothrow) T[count], new T[count]};
 	ASSERT_EQ(witness::alive, 3 * count);
@@ -282,7 +282,7 @@ TYPED_TEST(allocated, arrays_of_a_length_that_cannot_be) {
 	for (volatile size_t &count : counts) {
 		size_t n = count;
 		EXPECT_THROW((void)new T[n], std::bad_alloc) << n;
-		// The compiler finds out; gcc throws here as well, where the standard wants a null pointer.
+		/* The compiler checks it; gcc throws here too, though the standard wants a null pointer. */
 		try {
 			EXPECT_EQ(new (std::nothrow) T[n], nullptr) << n;
 		} catch (const std::bad_array_new_length &) {
@@ -290,7 +290,7 @@ TYPED_TEST(allocated, arrays_of_a_length_that_cannot_be) {
 	}
 	size_t half = counts[1];
 	EXPECT_THROW((void)new T[half], std::bad_array_new_length);
-	// A length that can be, and memory that cannot; a sanitizer's heap ends the program then.
+	/* A valid length without memory for it. A sanitizer's heap would end the program. */
 	size_t much = SIZE_MAX / sizeof(T) / 4;
 	if (TypeParam::is_arena || !sanitized) {
 		EXPECT_THROW((void)new T[much], std::bad_alloc);
@@ -301,7 +301,7 @@ TYPED_TEST(allocated, arrays_of_a_length_that_cannot_be) {
 	delete new T;
 }
 
-// ---- constructors that throw ----
+/* ---- constructors that throw ---- */
 
 template <typename Home, typename T> void check_throws() {
 	ptrdiff_t heap = on_heap;
@@ -395,7 +395,7 @@ TYPED_TEST(allocated, constructors_of_derived_classes_that_throw_lose_nothing) {
 	}
 }
 
-// ---- derived classes ----
+/* ---- derived classes ---- */
 
 template <typename Home> struct shape : Home::template base<shape<Home>> {
 	virtual ~shape() = default;
@@ -487,7 +487,7 @@ TYPED_TEST(allocated, a_stricter_derived_class_of_the_same_size_is_aligned) {
 	static_assert(sizeof(letters) == sizeof(strict) && alignof(letters) == 1);
 	for (int i = 0; i < 100; i++) {
 		EXPECT_TRUE(aligned_to(new strict, 16));
-		// In a slab's arrays others lie between.
+		/* In a slab's arrays, slots of other arrays are in between. */
 		delete[] new letters[3];
 	}
 }
@@ -504,7 +504,7 @@ TYPED_TEST(allocated, unique_and_shared_pointers) {
 	EXPECT_EQ(in_use<T>(), 0u);
 }
 
-// ---- exhaustion ----
+/* ---- exhaustion ---- */
 
 struct scarce : tenure::arena_allocated<scarce, 100> {
 	uint64_t words[3];
@@ -521,7 +521,7 @@ TEST(arena_allocated, exhaustion_changes_nothing) {
 	EXPECT_EQ(new (std::nothrow) T[11], nullptr);
 	EXPECT_EQ(home_of<T>().in_use(), 90u);
 	EXPECT_EQ(witness::built, 90u);
-	// Nine and the cookie.
+	/* Nine objects and the cookie. */
 	T *several = new (std::nothrow) T[9];
 	ASSERT_NE(several, nullptr);
 	EXPECT_THROW((void)new T, std::bad_alloc);
@@ -555,7 +555,7 @@ TEST(arena_allocated, a_constructor_may_exhaust_it) {
 	delete[] new nested[10];
 }
 
-// ---- threads ----
+/* ---- threads ---- */
 
 template <typename Home> struct passed_on : Home::template base<passed_on<Home>> {
 	uint64_t words[4];
@@ -618,4 +618,4 @@ TEST(shared_allocated, the_first_object_of_several_threads_at_once) {
 	EXPECT_EQ(in_use<first>(), 0u);
 }
 
-} // namespace
+}

@@ -1,4 +1,4 @@
-// arena.hpp: objects with destructors, and what a thrown exception leaves behind.
+/* arena.hpp: objects with destructors, and the state after an exception. */
 #include "ledger.h"
 #include "witness.h"
 
@@ -17,7 +17,7 @@ size_t live_bytes(const arena &a) {
 	return a.stats().live_bytes;
 }
 
-// Construction.
+/* Construction. */
 
 TEST_F(typed_arena, takes_a_name_or_options) {
 	EXPECT_STREQ(arena().stats().name, "arena");
@@ -52,7 +52,7 @@ TEST_F(typed_arena, a_source_that_refuses_is_a_bad_alloc) {
 	EXPECT_THROW(arena a(options), std::bad_alloc);
 }
 
-// make.
+/* make. */
 
 TEST_F(typed_arena, make_passes_its_arguments_on) {
 	struct several {
@@ -160,7 +160,7 @@ TEST_F(typed_arena, a_savepoint_rewinds_at_the_end_of_its_scope) {
 	EXPECT_EQ(live_bytes(a), before);
 }
 
-// Builds another one where it ends, `left` times.
+/* Builds another one in its destructor, `left` times. */
 struct phoenix : noted {
 	phoenix(arena &where, int count) : noted(count), nest(where), left(count) {
 	}
@@ -201,11 +201,11 @@ TEST_F(typed_arena, what_constructors_build_outlives_them) {
 	EXPECT_EQ(ended(), (ids{1, 2}));
 }
 
-// make_array.
+/* make_array. */
 
 TEST_F(typed_arena, arrays_are_value_initialised_and_go_in_reverse) {
 	arena a;
-	// The memory was used before.
+	/* The memory was used before. */
 	fill(a.alloc(4 * kib), 4 * kib, 1);
 	a.reset();
 	int *numbers = a.make_array<int>(1000);
@@ -249,7 +249,7 @@ TEST_F(typed_arena, arrays_that_cannot_be) {
 	EXPECT_EQ(a.make_array<noted>(3)[2].id, 4) << "still of use";
 }
 
-// Alignment.
+/* Alignment. */
 
 template <size_t align, typename T> struct alignas(align) aligned : T {
 	char more[3] = {1, 2, 3};
@@ -282,7 +282,7 @@ TEST_F(typed_arena, over_aligned_types_are_aligned) {
 	EXPECT_TRUE(a.verify());
 }
 
-// What it costs.
+/* Costs. */
 
 TEST_F(typed_arena, types_without_a_destructor_cost_not_a_byte) {
 	struct plain {
@@ -315,14 +315,14 @@ TEST_F(typed_arena, a_destructor_costs_two_pointers) {
 	EXPECT_EQ(typed.stats().live_bytes, raw.stats().live_bytes);
 }
 
-// Constructors that throw.
+/* Constructors that throw. */
 
 template <typename T> struct heavy : T {
 	using T::T;
 	char bytes[5000] = {};
 };
 
-// Has no destructor to run, and throws all the same.
+/* Has no destructor to run, but throws. */
 struct refusing {
 	refusing() {
 		throw out_of_clay{};
@@ -339,7 +339,7 @@ TEST_F(typed_arena, a_constructor_that_throws_loses_nothing) {
 		EXPECT_THROW(a.make<heavy<refusing>>(), out_of_clay);
 		EXPECT_EQ(ended(), ids{});
 	}
-	// Sixteen bytes each time, and what debug keeps beside a block.
+	/* Sixteen bytes each time, and debug's guard around a block. */
 	EXPECT_LE(live_bytes(a), before + 100 * (debug_mode ? 200 : 16));
 	EXPECT_TRUE(a.verify());
 	a.make<noted>(2);
@@ -397,7 +397,7 @@ TEST_F(typed_arena, refused_memory_builds_nothing) {
 	EXPECT_EQ(a.make<noted>(2)->id, 2);
 }
 
-// Blocks and text.
+/* Blocks and text. */
 
 TEST_F(typed_arena, blocks_resize_and_move) {
 	arena a;
@@ -456,7 +456,7 @@ TEST_F(typed_arena, trim_keeps_what_is_alive) {
 	a.rewind(begin);
 	size_t committed = a.stats().committed_bytes;
 	size_t given_back = a.trim();
-	// Debug gave them back in rewind.
+	/* Debug gave them back in rewind. */
 	if (!debug_mode) {
 		EXPECT_GT(given_back, 0u);
 	}
@@ -465,7 +465,7 @@ TEST_F(typed_arena, trim_keeps_what_is_alive) {
 	EXPECT_EQ(ended(), ids{});
 }
 
-// Moving.
+/* Moving. */
 
 TEST_F(typed_arena, moving_takes_the_objects_along) {
 	arena a("from");
@@ -488,7 +488,7 @@ TEST_F(typed_arena, assigning_ends_what_was_there) {
 		b = std::move(a);
 		EXPECT_EQ(ended(), ids{2});
 		b.make<noted>(3);
-		// A moved-from arena can be destroyed and assigned to.
+		/* A moved-from arena can be destroyed and assigned to. */
 		a = arena("again");
 		a.make<noted>(4);
 		a = std::move(b);
@@ -503,7 +503,7 @@ TEST_F(typed_arena, destructors_that_build_while_their_arena_is_replaced) {
 	arena a, b;
 	b.make<noted>(9);
 	a.make<phoenix>(a, 2);
-	// The nest is `a`, which by then holds what was in `b`.
+	/* The nest is `a`, which by then has the contents of `b`. */
 	a = std::move(b);
 	EXPECT_EQ(ended(), ids{2});
 	a.reset();

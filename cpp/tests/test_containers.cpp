@@ -1,5 +1,5 @@
-// Containers over every resource, with std::pmr::polymorphic_allocator and with tenure::allocator: what
-// a random program makes of one is what it makes of the same container over std::allocator.
+/* Containers over every resource, with std::pmr::polymorphic_allocator and with tenure::allocator.
+ * After a random program each equals the same container over std::allocator. */
 #include "resources.h"
 
 #include <tenure/allocator.hpp>
@@ -81,7 +81,7 @@ TYPED_TEST_SUITE(containers, memories, name_of_memory);
 
 constexpr size_t steps = 4000;
 
-// Short ones that need no memory among longer ones.
+/* Some are short enough to need no memory. */
 std::string random_text(dice &random) {
 	return std::string(random.below(60), static_cast<char>('a' + random.below(26)));
 }
@@ -106,7 +106,7 @@ template <typename A, typename B> bool same_pairs(const A &a, const B &b) {
 	return true;
 }
 
-// One step of a program on a sequence and on its twin.
+/* One step of a program on a sequence and on its twin. */
 template <typename V, typename W> void change_sequence(dice &random, V &v, W &w) {
 	const int value = static_cast<int>(random.below(1000));
 	const auto at = static_cast<std::ptrdiff_t>(random.below(v.size() + 1));
@@ -286,4 +286,4 @@ TYPED_TEST(containers, copies_moves_and_swaps) {
 	EXPECT_TRUE(same_texts(v, w));
 }
 
-} // namespace
+}

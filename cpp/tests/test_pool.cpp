@@ -1,4 +1,4 @@
-// pool.hpp: leases, traits, and what a build that throws leaves behind.
+/* pool.hpp: leases, traits, and the state after a build that throws. */
 #include "crowd.h"
 #include "witness.h"
 
@@ -144,9 +144,9 @@ TEST_F(typed_pool, moving_takes_the_objects_along) {
 	EXPECT_EQ(witness::built, 2u);
 }
 
-// Traits.
+/* Traits. */
 
-// Buffers that keep their room; the traits count what is asked of them.
+/* Buffers that keep their room; the traits count their calls. */
 struct buffer : witness {
 	buffer(int i, size_t size) : witness(i), room(size) {
 	}
@@ -236,7 +236,7 @@ TEST_F(typed_pool, the_bound_on_idle_bytes_knows_what_objects_hold) {
 	EXPECT_LE(witness::alive, 10u);
 }
 
-// A build that throws.
+/* A build that throws. */
 
 TEST_F(typed_pool, what_build_throws_reaches_the_caller) {
 	pool<witness> p;
@@ -262,7 +262,7 @@ TEST_F(typed_pool, a_throw_in_one_pool_is_not_anothers) {
 	struct nested_traits : pool_traits<noted> {
 		explicit nested_traits(pool<witness> &from) : inner(&from) {
 		}
-		// What is caught in between is over.
+		/* An exception that was caught meanwhile does not come back. */
 		void build(void *place) {
 			throw_in(1);
 			EXPECT_THROW((void)inner->get(), out_of_clay);
@@ -292,7 +292,7 @@ TEST_F(typed_pool, what_was_thrown_is_not_kept) {
 	EXPECT_EQ(why.use_count(), 1);
 }
 
-// Threads.
+/* Threads. */
 
 TEST_F(typed_pool, objects_go_from_thread_to_thread) {
 	counts seen;

@@ -1,5 +1,5 @@
-// What Tenure's resources do beyond the standard's clauses, which conformance tests: warm memory,
-// figures, trim, calls that are not virtual, and what debug says at the end.
+/* Behaviour of Tenure's resources beyond the standard's clauses, which conformance tests: warm memory,
+ * figures, trim, calls that are not virtual, and debug's message at the end. */
 #include "resources.h"
 
 #include <tenure/allocator.hpp>
@@ -19,7 +19,7 @@ template <typename R> class our_pool : public testing::Test {};
 using our_pools = testing::Types<tenure::slab_resource, tenure::shared_slab_resource>;
 TYPED_TEST_SUITE(our_pool, our_pools, name_of);
 
-// Blocks of several sizes, each written to.
+/* Blocks of several sizes, each written to. */
 template <typename R> void use(R &resource, size_t count) {
 	for (size_t i = 0; i < count; i++) {
 		size_t bytes = 16 + i % 7 * 40;
@@ -35,7 +35,7 @@ TEST(arena_resource, reset_keeps_warm_memory) {
 		r.reset();
 		size_t requests = upstream.requests().size();
 		use(r, 5000);
-		// Debug renews what was forgotten.
+		/* Debug takes new memory after a reset. */
 		if (!debug_mode) {
 			EXPECT_EQ(upstream.requests().size(), requests);
 		}
@@ -92,7 +92,7 @@ TEST(arena_resource, lives_in_an_arena_that_is_there) {
 	EXPECT_LE(a.stats().committed_bytes, committed);
 }
 
-// Ends with the arena, and writes that down.
+/* Records its end, which is that of the arena. */
 struct passenger {
 	explicit passenger(int &count) : ended(count) {
 	}
@@ -206,9 +206,9 @@ TYPED_TEST(our_pool, what_upstream_gave_serves_again) {
 	EXPECT_EQ(upstream.held_count(), 0u);
 }
 
-// At the end.
+/* At the end. */
 
-// What `work` writes to standard error.
+/* The text that `work` writes to standard error. */
 template <typename F> std::string said(F work) {
 	testing::internal::CaptureStderr();
 	work();

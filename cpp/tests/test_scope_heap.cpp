@@ -1,5 +1,5 @@
-// scope.hpp, heap.hpp, their resources and stats.hpp: ends and their order, what a thrown exception
-// leaves behind, and objects whose scope has ended before them.
+/* scope.hpp, heap.hpp, their resources and stats.hpp: ends and their order, the state after an
+ * exception, and objects whose scope has ended before them. */
 #include "ledger.h"
 #include "resources.h"
 #include "witness.h"
@@ -23,7 +23,7 @@ void note(void *id) {
 	noted::ended.push_back(*static_cast<int *>(id));
 }
 
-// Construction.
+/* Construction. */
 
 TEST_F(typed_scope, takes_a_name_and_options) {
 	EXPECT_STREQ(scope().stats().name, "scope");
@@ -53,7 +53,7 @@ TEST_F(typed_scope, bad_alignments_are_an_invalid_argument) {
 	EXPECT_THROW(s.make_array<long>(SIZE_MAX / 4), std::bad_array_new_length);
 }
 
-// make, copy, printf.
+/* make, copy, printf. */
 
 TEST_F(typed_scope, destructors_and_deferred_calls_are_one_list) {
 	int two = 2;
@@ -121,7 +121,7 @@ TEST_F(typed_scope, a_constructor_that_throws_leaves_nothing_to_run) {
 	EXPECT_EQ(witness::alive, 1u);
 }
 
-// The source fails once, at each of its requests in turn.
+/* The source fails once, at each of its requests in turn. */
 TEST_F(typed_scope, what_cannot_be_deferred_is_destroyed_at_once) {
 	size_t failed = 0;
 	for (size_t request = 1; failed + 1 >= request; request++) {
@@ -166,7 +166,7 @@ TEST_F(typed_scope, copy_and_printf) {
 	EXPECT_EQ(s.make_array<long>(100)[99], 0) << "value-initialised";
 }
 
-// Deferred calls.
+/* Deferred calls. */
 
 TEST_F(typed_scope, deferred_calls_may_own_what_only_moves) {
 	int called = 0;
@@ -221,7 +221,7 @@ TEST_F(typed_scope, nothing_is_deferred_to_what_is_ending) {
 	EXPECT_EQ(ended(), ids{1}) << "destroyed at once";
 }
 
-// The tree.
+/* The tree. */
 
 TEST_F(typed_scope, an_exception_unwinds_what_is_below) {
 	scope session("session");
@@ -321,7 +321,7 @@ TEST_F(typed_scope, each_visits_the_children) {
 	EXPECT_EQ(children, (std::vector<tn_scope *>{second.get(), first.get()}));
 }
 
-// Limits and figures.
+/* Limits and figures. */
 
 TEST_F(typed_scope, limits) {
 	scope root("root"), child(root, "child");
@@ -380,7 +380,7 @@ TEST_F(typed_scope, print_shows_the_tree) {
 	EXPECT_NE(std::strstr(text, "select 1"), nullptr) << text;
 }
 
-// Allocators that a scope owns, and containers.
+/* Allocators that a scope owns, and containers. */
 
 TEST_F(typed_scope, owned_allocators_end_with_it) {
 	scope s("session");
@@ -440,7 +440,7 @@ TEST_F(typed_scope, containers_lie_in_it) {
 	EXPECT_TRUE(moved.owns(words->back().data())) << "a resource is the scope's, not the object's";
 }
 
-// Heap.
+/* Heap. */
 
 TEST_F(typed_heap, takes_a_name_or_options) {
 	EXPECT_STREQ(heap().stats().name, "heap");
@@ -582,7 +582,7 @@ TEST_F(typed_heap, containers_give_memory_back) {
 	EXPECT_EQ(h.stats().live_count, 0u);
 }
 
-// Resource.
+/* Resource. */
 
 TEST(heap_resource, lives_in_a_heap_that_is_there) {
 	tenure::heap_options options{};
@@ -617,7 +617,7 @@ TEST(heap_resource, reset_keeps_warm_memory) {
 	r.reset();
 	size_t requests = upstream.requests().size();
 	use();
-	// Debug renews what was forgotten.
+	/* Debug takes new memory after a reset. */
 	if (!debug_mode) {
 		EXPECT_EQ(upstream.requests().size(), requests);
 	}
@@ -646,7 +646,7 @@ TEST(heap_resource, takes_options) {
 	EXPECT_EQ(r.stats().live_count, 0u);
 }
 
-// Snapshots and watches.
+/* Snapshots and watches. */
 
 TEST(snapshot, sees_the_tree) {
 	scope root("snapshot root"), child(root, "snapshot child");

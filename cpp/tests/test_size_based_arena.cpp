@@ -1,5 +1,5 @@
-// size_based_arena.hpp: room for exactly N, for any number of threads, before the reset and after it.
-// There is one arena for each type, so every test has types of its own.
+/* size_based_arena.hpp: room for exactly N, for any number of threads, before and after the reset.
+ * A type has one arena, so every test has types of its own. */
 #include "crowd.h"
 
 #include <tenure/size_based_arena.hpp>
@@ -16,7 +16,7 @@ template <size_t size, size_t align> struct alignas(align) block {
 	unsigned char bytes[size];
 };
 
-// As many as there are, one by one.
+/* Takes all slots, one by one. */
 template <typename Arena> std::vector<void *> exhaust(Arena &a) {
 	std::vector<void *> all;
 	try {
@@ -41,7 +41,7 @@ template <typename Arena> bool refuses(Arena &a, size_t count) {
 	}
 }
 
-// Whether two of them share a byte.
+/* Whether two blocks share a byte. */
 bool overlap(std::vector<void *> all, size_t size) {
 	std::sort(all.begin(), all.end());
 	for (size_t i = 1; i < all.size(); i++)
@@ -50,7 +50,7 @@ bool overlap(std::vector<void *> all, size_t size) {
 	return false;
 }
 
-// What holds for every size.
+/* Every size. */
 
 template <typename Block> class every_size : public testing::Test {};
 using blocks = testing::Types<block<1, 1>, block<3, 1>, block<8, 8>, block<24, 8>, block<24, 1>,
@@ -123,7 +123,7 @@ TYPED_TEST(every_size, impossible_counts_change_nothing) {
 	EXPECT_EQ(exhaust(a).size(), n - 2);
 }
 
-// One arena.
+/* One arena. */
 
 TEST(size_based, none_is_one) {
 	struct none : block<32, 8> {};
@@ -278,11 +278,11 @@ TEST(size_based, odd_arrays_do_not_waste_chunks) {
 		(void)a.allocate_one();
 		(void)a.allocate_n(3);
 	}
-	// Hardened and debug stay on the grid of slots, so that an array passes over some.
+	/* In hardened and debug, arrays begin on the grid of slots and skip some. */
 	EXPECT_LE(a.stats().committed_bytes, n * sizeof(odd) * (release_mode ? 5 : 20) / 4);
 }
 
-// Threads.
+/* Threads. */
 
 TEST(size_based_threads, a_crowd_gets_n_and_at_most_a_lease_each_more) {
 	struct shared_block : block<48, 8> {};
@@ -309,7 +309,7 @@ TEST(size_based_threads, a_crowd_gets_n_and_at_most_a_lease_each_more) {
 	for (void *p : all)
 		broken += !has_stamp(p, sizeof(shared_block), address(p));
 	EXPECT_EQ(broken, 0u);
-	// Each gives back what another one got.
+	/* Each thread gives back the slots of another one. */
 	in_crowd(threads, [&](size_t i) { give_back(a, got[(i + 1) % threads]); });
 	EXPECT_EQ(a.in_use(), 0u);
 	EXPECT_TRUE(a.reset());
@@ -382,7 +382,7 @@ TEST(size_based_threads, another_threads_lease_does_not_survive_a_reset) {
 	EXPECT_EQ(a.in_use(), 1000u);
 }
 
-// A thread that ends.
+/* A thread that ends. */
 
 struct late : block<56, 8> {};
 using late_arena = size_based_arena<late, 3000>;
@@ -426,7 +426,7 @@ TEST(size_based_threads, destructors_of_ending_threads_may_use_it) {
 	pthread_key_delete(key);
 }
 
-// Forks.
+/* Forks. */
 
 TEST(size_based_fork, the_child_goes_on_and_begins_again) {
 	struct forked : block<64, 8> {};
@@ -447,7 +447,7 @@ TEST(size_based_fork, the_child_goes_on_and_begins_again) {
 	auto child = [&](size_t live) {
 		if (a.in_use() != live || a.reset() != (live == 0))
 			return 1;
-		// The thread that is not there has left its lease, whose storage the next threads use again.
+		/* The thread does not exist in the child. The storage of its lease goes to the next threads. */
 		for (int i = 0; i < 3 && !thread_sanitized; i++)
 			in_thread([&] { a.deallocate_one(a.allocate_one()); });
 		if (a.in_use() != live)
@@ -485,7 +485,7 @@ TEST(size_based_fork, beside_threads_that_use_it) {
 		EXPECT_TRUE(exited_with(in_child(
 									[&] {
 										a.deallocate_one(a.allocate_one());
-										// What the others held in the middle of a call is lost.
+										/* Slots of other threads' unfinished calls are lost. */
 										return a.in_use() <= 6 ? 0 : 1;
 									},
 									20),
@@ -497,7 +497,7 @@ TEST(size_based_fork, beside_threads_that_use_it) {
 	EXPECT_TRUE(a.reset());
 }
 
-// Random programs.
+/* Random programs. */
 
 struct held {
 	size_t count;
@@ -516,7 +516,7 @@ public:
 	void run(uint64_t seed, uint64_t ops) {
 		dice_ = dice(seed);
 		for (uint64_t i = 0; i < ops && !testing::Test::HasFailure(); i++)
-			// Some other thread, which ends then, or this one.
+			/* Another thread, which then ends, or this one. */
 			if (dice_.one_in(50))
 				in_thread([this] { step(); });
 			else
@@ -554,7 +554,7 @@ private:
 			p = count == 1 ? a_.allocate_one() : a_.allocate_n(count);
 		} catch (const std::bad_alloc &) {
 		}
-		// At least N; at most, where another thread takes some, what the first one's lease has too.
+		/* At least N; with another thread, at most N and the rest of the first one's lease. */
 		ASSERT_TRUE(p != nullptr ? used_ + slots <= n + arena::lease : used_ + slots > n)
 			<< count << " of " << used_;
 		if (p == nullptr)
@@ -614,7 +614,7 @@ TYPED_TEST(random_program, agrees_with_a_map) {
 		program_seed(), program_ops(sanitized || sizeof(TypeParam) > kib ? 8000 : 40000));
 }
 
-// Objects that other threads give back.
+/* Objects that other threads give back. */
 TEST(size_based_threads, a_crowd_hands_over) {
 	struct handed : block<64, 8> {};
 	using arena = size_based_arena<handed, 50000>;
@@ -656,4 +656,4 @@ TEST(size_based_threads, a_crowd_hands_over) {
 	EXPECT_EQ(broken, 0u);
 }
 
-} // namespace
+}

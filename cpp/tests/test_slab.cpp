@@ -1,4 +1,4 @@
-// slab.hpp and shared_slab.hpp: typed objects in slots. What is said of both is tested for both.
+/* slab.hpp and shared_slab.hpp: typed objects in slots. Their common promises are tested for both. */
 #include "crowd.h"
 #include "ledger.h"
 #include "witness.h"
@@ -35,7 +35,7 @@ template <typename Family> class typed_slab : public witnessed {};
 using families = testing::Types<slab_family, shared_slab_family>;
 TYPED_TEST_SUITE(typed_slab, families, name_of_family);
 
-// The type of slab under test, inside a test.
+/* The type of slab under test, inside a test. */
 #define SLAB_OF(...) typename TypeParam::template of<__VA_ARGS__>
 
 TYPED_TEST(typed_slab, takes_a_name_or_options) {
@@ -136,7 +136,7 @@ TYPED_TEST(typed_slab, a_constructor_that_throws_loses_nothing) {
 	witness *first = s.make();
 	s.trim();
 	std::string before = lasting(s.stats());
-	// More tries than there is room for.
+	/* More attempts than slots. */
 	for (int i = 0; i < 100000; i++) {
 		throw_in(1);
 		if (i % 2 == 0) {
@@ -189,7 +189,7 @@ TYPED_TEST(typed_slab, each_visits_what_is_alive) {
 	EXPECT_EQ(seen, alive);
 	auto renumber = [](noted &n) { n.id = -1; };
 	s.each(renumber);
-	// A visitor may be one that cannot be copied, and one that is const.
+	/* A visitor may be const, and need not be copyable. */
 	struct counter {
 		counter() = default;
 		counter(const counter &) = delete;
@@ -234,7 +234,7 @@ TYPED_TEST(typed_slab, a_limit_in_the_middle_of_a_batch_loses_nothing) {
 		EXPECT_THROW(s.alloc_batch(slots.data(), slots.size()), std::bad_alloc);
 	EXPECT_EQ(s.in_use(), 1u);
 	EXPECT_TRUE(s.verify());
-	// All of it can still be had, one by one, and as one batch.
+	/* All slots are still available, one by one and as one batch. */
 	size_t capacity = 0;
 	try {
 		for (;;) {
@@ -245,7 +245,7 @@ TYPED_TEST(typed_slab, a_limit_in_the_middle_of_a_batch_loses_nothing) {
 	}
 	EXPECT_GT(capacity, debug_mode ? 300u : 2000u);
 	s.free_batch(slots.data(), capacity);
-	// Debug keeps freed slots back for a while.
+	/* Debug keeps freed slots back for a while. */
 	if (!debug_mode) {
 		s.alloc_batch(slots.data(), capacity);
 		s.free_batch(slots.data(), capacity);
@@ -307,7 +307,7 @@ TYPED_TEST(typed_slab, trim_gives_empty_chunks_back) {
 	EXPECT_EQ(s.trim(), 0u);
 }
 
-// A slab alone.
+/* Slabs only. */
 
 class one_thread : public witnessed {};
 
@@ -324,7 +324,7 @@ TEST_F(one_thread, reset_forgets_and_keeps_the_chunks) {
 	witness::alive = 0;
 }
 
-// A shared slab alone.
+/* Shared slabs only. */
 
 class any_thread : public witnessed {};
 
@@ -335,7 +335,7 @@ TEST_F(any_thread, local_handles_make_and_destroy) {
 	auto copy = mine;
 	noted *second = copy.make(2);
 	EXPECT_EQ(s.in_use(), 2u);
-	// What one way gives the other takes.
+	/* A slot from the slab goes back by the handle, and the other way round. */
 	s.destroy(first);
 	mine.destroy(second);
 	mine.destroy(nullptr);

@@ -1,4 +1,4 @@
-// Objects that are counted, write down their end, and throw when told to.
+/* Objects that are counted, record their end, and throw on request. */
 #ifndef TENURE_TESTS_WITNESS_H
 #define TENURE_TESTS_WITNESS_H
 
@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-// Thrown by a constructor.
+/* Thrown by a constructor. */
 struct out_of_clay {
 	size_t number;
 };
 
 struct witness {
 	static inline std::atomic<size_t> alive{0}, built{0};
-	// The constructor with this number (from 1) throws.
+	/* The constructor with this number (from 1) throws. */
 	static inline std::atomic<size_t> throws_at{SIZE_MAX};
 
 	explicit witness(int i = 0) : id(i) {
@@ -33,7 +33,7 @@ struct witness {
 	int id;
 };
 
-// Says who ended, in the order of their ends; for one thread.
+/* The objects that ended, in that order; for one thread. */
 struct noted : witness {
 	static inline std::vector<int> ended;
 
@@ -44,7 +44,7 @@ struct noted : witness {
 	}
 };
 
-// Begins with nobody alive and expects nobody at the end.
+/* Begins without a live object and expects none at the end. */
 class witnessed : public testing::Test {
 protected:
 	void SetUp() override {
@@ -57,21 +57,21 @@ protected:
 	}
 };
 
-// The constructor so many from now throws.
+/* The constructor number `count` from now, which begins at 1, throws. */
 inline void throw_in(size_t count) {
 	witness::throws_at = witness::built + count;
 }
 
 using ids = std::vector<int>;
 
-// Who ended since this was last asked.
+/* The objects that ended since the last call. */
 inline ids ended() {
 	return std::exchange(noted::ended, {});
 }
 
-// Figures that a call which failed must not have changed.
+/* Figures that a failed call must not change. */
 inline std::string lasting(tn_stats s) {
-	// How much was cached or seen at most is not what a program can lose.
+	/* A program cannot lose cached memory or a peak. */
 	s.cached_bytes = s.peak_bytes = s.reserved_bytes = 0;
 	s.refills = 0;
 	return to_text(s);

@@ -154,7 +154,7 @@ static void use_scope() {
 	CHECK(child.owns(v.data()) && root.verify());
 	root.reset();
 	CHECK(called && alive == 1 && !child);
-	alive = 0; /* The one in the slab was forgotten. */
+	alive = 0; /* The slab forgot its object. */
 }
 
 struct base {

@@ -1,4 +1,4 @@
-/* What paths.cpp does with an arena, in C: check.py counts the instructions of both. */
+/* The arena's function of paths.cpp, in C: check.py counts the instructions of both. */
 #include <tenure/tenure.h>
 
 struct point {

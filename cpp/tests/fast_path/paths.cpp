@@ -1,4 +1,4 @@
-// Functions that are one fast path each, for check.py.
+/* Functions that are one fast path each, for check.py. */
 #include <tenure/tenure.hpp>
 
 struct orc : tenure::arena_allocated<orc, 1000000> {

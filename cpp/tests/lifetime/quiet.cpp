@@ -1,4 +1,4 @@
-// What is in order: no warning.
+/* Correct uses: no warning. */
 #include <tenure/tenure.hpp>
 
 #include <memory_resource>

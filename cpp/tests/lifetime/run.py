@@ -2,7 +2,7 @@
 
     run.py CLANG SOURCE
 
-A line that ends in `// -Wname` has to get that warning.
+A line that ends in `/* -Wname */` has to get that warning.
 """
 
 import os
@@ -17,7 +17,7 @@ clang, root = sys.argv[1:]
 
 def marked(path):
     lines = open(path).read().splitlines()
-    marks = ((number, re.search(r"// (-W[\w-]+)$", line)) for number, line in enumerate(lines, 1))
+    marks = ((number, re.search(r"/\* (-W[\w-]+) \*/$", line)) for number, line in enumerate(lines, 1))
     return {(number, mark[1]) for number, mark in marks if mark}
 
 

@@ -1,4 +1,4 @@
-/* The same with blocks that the resource has from its upstream.
+/* The same with blocks from the resource's upstream.
  *
  * args      foreign size align twice released x slab shared
  * release   undefined

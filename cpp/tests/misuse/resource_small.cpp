@@ -1,4 +1,4 @@
-/* A resource is given back what it never had, what has another size, or what it has already.
+/* Gives a resource a block that it never had, a block with another size, or a block twice.
  *
  * args      at-first foreign wrong-size twice released x slab shared
  * release   undefined

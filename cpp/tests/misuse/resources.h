@@ -1,4 +1,4 @@
-// What the programs that misuse a resource share: what they tell c/tests/misuse/run.py.
+/* The common part of programs that misuse a resource: the output for c/tests/misuse/run.py. */
 #include <tenure/slab_resource.hpp>
 
 #include <cstdio>
@@ -9,7 +9,7 @@ inline void tell(const char *name, const void *p) {
 	std::fflush(stdout);
 }
 
-// Calls what is for the kind of resource, and tells what that is called.
+/* Runs the function for the kind of resource and prints its name. */
 template <typename F> void dispatch(const char *how, const std::string &kind, F own, F shared) {
 	std::puts(kind == "slab" ? "kind slab\nname slab_resource"
 							 : "kind shared slab\nname shared_slab_resource");

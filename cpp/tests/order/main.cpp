@@ -1,4 +1,4 @@
-// Its own global is one more population, as early or as late as the linker wants.
+/* Its own global is one more population, whose turn the linker decides. */
 #include "population.h"
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 namespace {
 population globals;
 
-// Runs after the destructors of all globals that were made before main.
+/* Runs after the destructors of all globals that were made before main. */
 [[gnu::destructor]] void last() {
 	check_counts("at the end");
 	if (populations != 0)
@@ -15,7 +15,7 @@ population globals;
 	std::puts("nobody is left");
 	std::fflush(stdout);
 }
-} // namespace
+}
 
 int main() {
 	check_counts("in main");

@@ -1,10 +1,10 @@
-// What the globals of first.cpp and second.cpp are made of.
+/* The globals of first.cpp and second.cpp are populations. */
 #include "population.h"
 
 #include <cstdio>
 #include <cstdlib>
 
-// Constants: there before any constructor runs.
+/* Constant-initialised, before any constructor runs. */
 int populations = 0, wrong_members = 0;
 
 namespace {
@@ -20,7 +20,7 @@ template <typename T> void end(T **members) {
 		wrong_members += members[i]->number != i;
 		delete members[i];
 	}
-	// The homes still serve.
+	/* The homes still serve. */
 	T *late = new T(7);
 	wrong_members += late->number != 7;
 	delete late;
@@ -30,7 +30,7 @@ template <typename T> bool fits() {
 	return tenure::home_of<T>().in_use() == static_cast<size_t>(populations) * population::count;
 }
 
-} // namespace
+}
 
 population::population() {
 	make(orcs_);

@@ -1,5 +1,5 @@
-// Objects of the three homes that are made before main and deleted after it: by whichever of the other
-// files the linker puts first, and by a third that looks at the counts when all are gone.
+/* Objects of the three homes, made before main and deleted after it, by globals of several files in the
+ * linker's order. The last one checks the counts. */
 #ifndef TENURE_TESTS_ORDER_POPULATION_H
 #define TENURE_TESTS_ORDER_POPULATION_H
 
@@ -30,7 +30,8 @@ struct ent : tenure::shared_slab_allocated<ent> {
 	int number, more[13] = {};
 };
 
-// `count` of each: singles in its constructor, with an array among them; deleted in its destructor.
+/* `count` of each kind, made in the constructor, with an array among them, and deleted in the
+ * destructor. */
 class population {
 public:
 	static constexpr int count = 500;
@@ -46,10 +47,10 @@ private:
 	ent *ents_[count];
 };
 
-// Populations that are there; and what was wrong with one of their members.
+/* The number of live populations, and the faults of their members. */
 extern int populations, wrong_members;
 
-// Called by whoever may be the last: the counts have to fit the populations.
+/* Called by each that may be the last: the counts have to fit the populations. */
 void check_counts(const char *when);
 
 #endif
