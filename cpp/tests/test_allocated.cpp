@@ -119,6 +119,15 @@ private:
 using homes = testing::Types<arena_home, own_slab_home, shared_slab_home>;
 TYPED_TEST_SUITE(allocated, homes, name_of_home);
 
+/* Checks in functions of their own: the templates that call them have many instances. */
+void expect_filled(const unsigned char *bytes, size_t size, uintptr_t pattern) {
+	EXPECT_TRUE(filled(bytes, size, pattern)) << size;
+}
+void expect_aligned(const void *p, size_t align) {
+	ASSERT_NE(p, nullptr);
+	EXPECT_TRUE(aligned_to(p, align));
+}
+
 /* A witness of any size and alignment. */
 template <typename Home, size_t size, size_t align = 1>
 struct alignas(align) sized : Home::template base<sized<Home, size, align>> {
@@ -130,7 +139,7 @@ struct alignas(align) sized : Home::template base<sized<Home, size, align>> {
 	}
 	~sized() {
 		witness::alive--;
-		EXPECT_TRUE(filled(bytes, size, address(this))) << size;
+		expect_filled(bytes, size, address(this));
 	}
 	static void inner_built() {
 		size_t number = ++witness::built;
@@ -163,6 +172,7 @@ TYPED_TEST(allocated, single_objects_live_in_the_home) {
 		using T = pointee<decltype(null)>;
 		std::vector<T *> all;
 		ptrdiff_t heap = on_heap;
+		size_t strange = 0;
 		all.reserve(300);
 		for (int i = 0; i < 100; i++) {
 			all.push_back(new T);
@@ -172,10 +182,11 @@ TYPED_TEST(allocated, single_objects_live_in_the_home) {
 		EXPECT_EQ(on_heap, heap + 1) << "the vector";
 		EXPECT_EQ(in_use<T>(), 300u);
 		for (T *p : all) {
-			EXPECT_TRUE(aligned_to(p, alignof(T)));
-			EXPECT_TRUE(owns<T>(p));
+			expect_aligned(p, alignof(T));
+			strange += !owns<T>(p);
 			delete p;
 		}
+		EXPECT_EQ(strange, 0u);
 		EXPECT_EQ(in_use<T>(), 0u);
 		delete static_cast<T *>(nullptr);
 		forget<TypeParam, T>();
@@ -216,24 +227,27 @@ TYPED_TEST(allocated, placement_takes_nothing) {
 
 /* ---- arrays ---- */
 
+void expect_apart(std::vector<uintptr_t> begins, size_t bytes) {
+	std::sort(begins.begin(), begins.end());
+	for (size_t i = 1; i < begins.size(); i++) {
+		EXPECT_GE(begins[i], begins[i - 1] + bytes);
+		EXPECT_NE(begins[i], begins[i - 1]);
+	}
+}
+void expect_alive(size_t count) {
+	EXPECT_EQ(witness::alive, count);
+}
+
 /* Three arrays of each length; `sized` sees whether all are destroyed and none overlap. */
 template <typename Home, typename T> void check_arrays(size_t count) {
 	T *all[] = {new T[count], new (std::nothrow) T[count], new T[count]};
-	ASSERT_EQ(witness::alive, 3 * count);
-	std::vector<uintptr_t> begins;
-	for (T *p : all) {
-		ASSERT_NE(p, nullptr);
-		EXPECT_TRUE(aligned_to(p, alignof(T)));
-		begins.push_back(address(p));
-	}
-	std::sort(begins.begin(), begins.end());
-	EXPECT_GE(begins[1], begins[0] + count * sizeof(T));
-	EXPECT_GE(begins[2], begins[1] + count * sizeof(T));
-	EXPECT_NE(begins[0], begins[1]);
-	EXPECT_NE(begins[1], begins[2]);
+	expect_alive(3 * count);
+	for (T *p : all)
+		expect_aligned(p, alignof(T));
+	expect_apart({address(all[0]), address(all[1]), address(all[2])}, count * sizeof(T));
 	for (T *p : all)
 		delete[] p;
-	ASSERT_EQ(witness::alive, 0u);
+	expect_alive(0);
 }
 
 TYPED_TEST(allocated, arrays_of_every_length) {
@@ -303,39 +317,49 @@ TYPED_TEST(allocated, arrays_of_a_length_that_cannot_be) {
 
 /* ---- constructors that throw ---- */
 
+/* Whether `make` throws when constructor number k does. */
+template <typename F> bool throws(size_t k, F make) {
+	throw_in(k);
+	try {
+		make();
+		return false;
+	} catch (const out_of_clay &) {
+		return true;
+	}
+}
+
+struct balance {
+	size_t in_use;
+	ptrdiff_t on_heap;
+};
+void expect_nothing_lost(balance before, balance after, const char *how, size_t size) {
+	EXPECT_EQ(after.in_use, before.in_use) << how << " of " << size;
+	EXPECT_EQ(witness::alive, 0u) << how << " of " << size;
+	EXPECT_EQ(after.on_heap, before.on_heap) << how << " of " << size;
+}
+void expect_thrown(bool thrown, const char *how, size_t size) {
+	EXPECT_TRUE(thrown) << how << " of " << size;
+}
+
 template <typename Home, typename T> void check_throws() {
-	ptrdiff_t heap = on_heap;
-	size_t before = in_use<T>();
+	constexpr std::align_val_t align{alignof(T)};
+	balance before{in_use<T>(), on_heap};
 	auto nothing_lost = [&](const char *how) {
-		EXPECT_EQ(in_use<T>(), before) << how << " of " << sizeof(T);
-		EXPECT_EQ(witness::alive, 0u) << how << " of " << sizeof(T);
-		EXPECT_EQ(on_heap, heap) << how << " of " << sizeof(T);
+		expect_nothing_lost(before, {in_use<T>(), on_heap}, how, sizeof(T));
 	};
-	throw_in(1);
-	EXPECT_THROW((void)new T, out_of_clay);
-	nothing_lost("one");
-	throw_in(1);
-	EXPECT_THROW((void)new (std::nothrow) T, out_of_clay);
-	nothing_lost("one, nothrow");
-	throw_in(1);
-	EXPECT_THROW((void)new (std::align_val_t{alignof(T)}) T, out_of_clay);
-	nothing_lost("one, aligned");
-	throw_in(1);
-	EXPECT_THROW((void)new (std::align_val_t{alignof(T)}, std::nothrow) T, out_of_clay);
-	nothing_lost("one, aligned, nothrow");
+	auto check = [&](const char *how, size_t k, auto make) {
+		expect_thrown(throws(k, make), how, sizeof(T));
+		nothing_lost(how);
+	};
+	check("one", 1, [&] { return new T; });
+	check("one, nothrow", 1, [&] { return new (std::nothrow) T; });
+	check("one, aligned", 1, [&] { return new (align) T; });
+	check("one, aligned, nothrow", 1, [&] { return new (align, std::nothrow) T; });
 	for (size_t k : {1u, 2u, 7u, 20u}) {
-		throw_in(k);
-		EXPECT_THROW((void)new T[20], out_of_clay);
-		nothing_lost("array");
-		throw_in(k);
-		EXPECT_THROW((void)new (std::nothrow) T[20], out_of_clay);
-		nothing_lost("array, nothrow");
-		throw_in(k);
-		EXPECT_THROW((void)new (std::align_val_t{alignof(T)}) T[20], out_of_clay);
-		nothing_lost("array, aligned");
-		throw_in(k);
-		EXPECT_THROW((void)new (std::align_val_t{alignof(T)}, std::nothrow) T[20], out_of_clay);
-		nothing_lost("array, aligned, nothrow");
+		check("array", k, [&] { return new T[20]; });
+		check("array, nothrow", k, [&] { return new (std::nothrow) T[20]; });
+		check("array, aligned", k, [&] { return new (align) T[20]; });
+		check("array, aligned, nothrow", k, [&] { return new (align, std::nothrow) T[20]; });
 	}
 	throw_in(SIZE_MAX / 2);
 	delete new T;
@@ -372,26 +396,17 @@ TYPED_TEST(allocated, constructors_of_derived_classes_that_throw_lose_nothing) {
 			witness::alive--;
 		}
 	};
-	ptrdiff_t heap = on_heap;
+	balance before{in_use<T>(), on_heap};
 	for (size_t k : {1u, 2u}) {
-		throw_in(k);
-		EXPECT_THROW((void)new larger, out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new (std::nothrow) larger, out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new wider, out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new (std::nothrow) wider, out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new larger[3], out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new (std::nothrow) larger[3], out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new wider[3], out_of_clay);
-		throw_in(k);
-		EXPECT_THROW((void)new (std::nothrow) wider[3], out_of_clay);
-		EXPECT_EQ(in_use<T>(), 0u) << k;
-		EXPECT_EQ(on_heap, heap) << k;
+		EXPECT_TRUE(throws(k, [] { return new larger; }));
+		EXPECT_TRUE(throws(k, [] { return new (std::nothrow) larger; }));
+		EXPECT_TRUE(throws(k, [] { return new wider; }));
+		EXPECT_TRUE(throws(k, [] { return new (std::nothrow) wider; }));
+		EXPECT_TRUE(throws(k, [] { return new larger[3]; }));
+		EXPECT_TRUE(throws(k, [] { return new (std::nothrow) larger[3]; }));
+		EXPECT_TRUE(throws(k, [] { return new wider[3]; }));
+		EXPECT_TRUE(throws(k, [] { return new (std::nothrow) wider[3]; }));
+		expect_nothing_lost(before, {in_use<T>(), on_heap}, "derived", k);
 	}
 }
 
