@@ -135,22 +135,15 @@ private:
 		void *p;
 		return Home::pop(&p) ? p : Home::slow();
 	}
-	TN_NOINLINE static void *from_heap(std::size_t bytes, std::align_val_t align) {
-		return ::operator new(bytes, align);
+	template <class... How>
+	TN_NOINLINE static void *from_heap(std::size_t bytes, How... how) noexcept(
+		noexcept(::operator new(bytes, how...))) {
+		return ::operator new(bytes, how...);
 	}
-	TN_NOINLINE static void *array_from_heap(std::size_t bytes, std::align_val_t align) {
-		return ::operator new[](bytes, align);
-	}
-	TN_NOINLINE static void *from_heap(std::size_t bytes, const std::nothrow_t &tag) noexcept {
-		return ::operator new(bytes, tag);
-	}
-	TN_NOINLINE static void *from_heap(
-		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
-		return ::operator new(bytes, align, tag);
-	}
-	TN_NOINLINE static void *array_from_heap(
-		std::size_t bytes, std::align_val_t align, const std::nothrow_t &tag) noexcept {
-		return ::operator new[](bytes, align, tag);
+	template <class... How>
+	TN_NOINLINE static void *array_from_heap(std::size_t bytes, How... how) noexcept(
+		noexcept(::operator new[](bytes, how...))) {
+		return ::operator new[](bytes, how...);
 	}
 	static constexpr bool is_ours(std::size_t bytes, std::align_val_t align) noexcept {
 		return bytes == sizeof(T) && static_cast<std::size_t>(align) <= alignof(T);

@@ -42,14 +42,14 @@ template <class Handle> struct adopt {
 template <class Calls> class owner {
 public:
 	using handle = typename Calls::handle;
-	using options = typename Calls::options;
 
 	/* throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
 	owner() : handle_(or_throw(Calls::create(nullptr))) {
 	}
-	explicit owner(const options &given) : handle_(or_throw(Calls::create(&given))) {
+	explicit owner(const typename Calls::options &options)
+		: handle_(or_throw(Calls::create(&options))) {
 	}
-	explicit owner(const char *name) : owner(named<options>(name)) {
+	explicit owner(const char *name) : owner(named<typename Calls::options>(name)) {
 	}
 	/* For a scope, which creates the allocators that it owns. */
 	explicit owner(adopt<handle> made) noexcept : handle_(made.handle) {
