@@ -250,7 +250,7 @@ struct shortcoming {
 	const char *resource, *test, *reason;
 };
 constexpr const char *blocks_out_of_alignment =
-	"blocks of a pool lie at multiples of their size, whatever the alignment (gcc 12)";
+	"a pool places blocks at multiples of their size, not of the alignment (gcc 12)";
 constexpr const char *lost_after_an_exception =
 	"crashes in the request after one that upstream refused (gcc 12)";
 constexpr shortcoming shortcomings[] = {

@@ -203,7 +203,7 @@ TYPED_TEST(typed_slab, each_visits_what_is_alive) {
 	EXPECT_EQ(*count.count, alive.size());
 	for (noted *n : alive)
 		s.destroy(n);
-	s.each([](noted &) { ADD_FAILURE() << "nobody is alive"; });
+	s.each([](noted &) { ADD_FAILURE() << "no object is alive"; });
 }
 
 TYPED_TEST(typed_slab, batches_are_whole) {

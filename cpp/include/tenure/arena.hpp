@@ -74,7 +74,7 @@ struct alignas(alignof(T) < alignof(cleanup) ? alignof(cleanup) : alignof(T)) ar
  * A moved-from arena can be destroyed and assigned to. Pointers into an arena stay valid when it moves.
  *
  * threads  one at a time */
-class arena : private detail::owner<detail::arena_calls> {
+class arena : private detail::text_owner<detail::arena_calls> {
 public:
 	/* A position, from mark(). Copy it freely. */
 	class checkpoint {
@@ -87,10 +87,10 @@ public:
 	/* From nothing, `const arena_options &` or `const char *name`.
 	 *
 	 * throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
-	using owner::owner;
+	using text_owner::text_owner;
 	arena() = default;
 	arena(arena &&other) noexcept
-		: owner(std::move(other)), newest_(std::exchange(other.newest_, nullptr)) {
+		: text_owner(std::move(other)), newest_(std::exchange(other.newest_, nullptr)) {
 	}
 	arena &operator=(arena &&other) noexcept {
 		arena taken(std::move(other));
@@ -194,12 +194,12 @@ public:
 	 * bytes or text into the arena, at alignment 1.
 	 *
 	 * throws  std::bad_alloc */
-	using owner::copy;
+	using text_owner::copy;
 
 	/* char *printf(const char *format, ...): prints into the arena; the text ends with NUL.
 	 *
 	 * throws  std::invalid_argument if the format cannot be printed, std::bad_alloc */
-	using owner::printf;
+	using text_owner::printf;
 
 	/* bool owns(const void *p): whether `p` points into a block that the arena has not taken back. */
 	using owner::owns;

@@ -54,14 +54,14 @@ template <class T> struct array_in_scope {
  *
  * threads  one at a time for a whole tree; below a shared root, any thread may make, adopt and end
  *          children, and each child is for one thread at a time */
-class scope : private detail::owner<detail::scope_calls> {
+class scope : private detail::text_owner<detail::scope_calls> {
 public:
 	/* Creates a root.
 	 *
 	 * name    shown in trees, statistics and panics
 	 * throws  std::invalid_argument for options that cannot be met, std::bad_alloc */
 	explicit scope(const char *name = nullptr, const scope_options &options = {})
-		: owner(created(nullptr, name, options)) {
+		: text_owner(created(nullptr, name, options)) {
 	}
 	/* Creates a scope below `parent`; it takes its first chunk at once.
 	 *
@@ -70,10 +70,10 @@ public:
 		: scope(parent.handle_or_refuse(), name, options) {
 	}
 	scope(tn_scope *parent, const char *name, const scope_options &options = {})
-		: owner(created(parent, name, options)) {
+		: text_owner(created(parent, name, options)) {
 		follow();
 	}
-	scope(scope &&other) noexcept : owner(detail::adopt<tn_scope>{nullptr}) {
+	scope(scope &&other) noexcept : text_owner(detail::adopt<tn_scope>{nullptr}) {
 		swap(other);
 	}
 	scope &operator=(scope &&other) noexcept {
@@ -152,12 +152,12 @@ public:
 	 * bytes or text into the scope, at alignment 1.
 	 *
 	 * throws  std::bad_alloc, also at a limit */
-	using owner::copy;
+	using text_owner::copy;
 
 	/* char *printf(const char *format, ...): prints into the scope; the text ends with NUL.
 	 *
 	 * throws  std::invalid_argument if the format cannot be printed, std::bad_alloc */
-	using owner::printf;
+	using text_owner::printf;
 
 	/* Makes an allocator that ends when the scope ends or is reset, and whose chunks count against the
 	 * scope's limits. Destructors in the arena then run; those in a slab or a heap do not. The options'

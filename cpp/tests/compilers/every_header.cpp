@@ -1,5 +1,5 @@
 /* A user of every header, for compilers and standard libraries other than the one that the tests are
- * built with. Says on standard error what does not hold, and fails. */
+ * built with. Writes the failed checks to standard error, and fails. */
 #include <tenure/fwd.hpp>
 
 #include <tenure/allocated.hpp>

@@ -1,4 +1,4 @@
-"""Builds every_header.cpp with each compiler and standard library that is there, and runs it.
+"""Builds every_header.cpp with each installed compiler and standard library, and runs it.
 
     try_compilers.py SOURCE LIBRARIES
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-# g++ in C++17 is what the tests are built with.
+# The other tests are built with g++ in C++17.
 COMPILERS = [["g++", "-std=c++20"], ["clang++", "-std=c++17"], ["clang++", "-std=c++20"],
              ["clang++-19", "-stdlib=libc++", "-std=c++17"],
              ["clang++-19", "-stdlib=libc++", "-std=c++20"]]
@@ -29,7 +29,7 @@ def forgotten_headers():
 
 
 def complaint(compiler, scratch):
-    """What the compiler or the program says, or an empty text."""
+    """The messages of the compiler or the program, or an empty text."""
     built = os.path.join(scratch, "program")
     command = [*compiler, *STRICT, "-I", os.path.join(source, "c", "include"),
                "-I", os.path.join(source, "cpp", "include"), program,

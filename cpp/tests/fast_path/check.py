@@ -1,9 +1,9 @@
-"""Reads the fast paths in the assembly, and expects errors where the interface promises them.
+"""Reads the fast paths in the assembly, and expects the compile-time errors of the headers.
 
     check.py SOURCE
 
-A path is what runs from the beginning of a function to its first `ret` when no branch is taken: gcc
-moves out of line what is unlikely. None may call, lock, or ask whether something was constructed.
+A path is the code from the beginning of a function to its first `ret` with no branch taken: gcc moves
+unlikely code out of line. No path may call, lock, or test whether a variable was constructed.
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 
 PATHS = ["new_orc", "delete_orc", "new_elf", "delete_elf", "new_ent", "delete_ent", "make_point",
          "make_point_in_scope"]
-# What the compiler says, and of what.
+# A part of the compiler's message, and the code that gets it.
 MUST_FAIL = [
     ("exceed budget_bytes", "tenure::size_based_arena<char[1024], 1025, 1 << 20>::get();"),
     ("exceed budget_bytes",

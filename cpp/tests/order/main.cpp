@@ -12,7 +12,7 @@ population globals;
 	check_counts("at the end");
 	if (populations != 0)
 		std::_Exit(2);
-	std::puts("nobody is left");
+	std::puts("all are gone");
 	std::fflush(stdout);
 }
 }

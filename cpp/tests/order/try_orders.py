@@ -29,13 +29,13 @@ def compile_files(mode, scratch):
 
 
 def complaint(mode, order, scratch):
-    """What is wrong with one order, or an empty text."""
+    """The fault of one order, or an empty text."""
     program = os.path.join(scratch, "program")
     objects = [os.path.join(scratch, name + ".o") for name in order]
     library = os.path.join(libraries, MODES[mode][1])
     subprocess.run([compiler, *flags, *objects, library, "-pthread", "-o", program], check=True)
     run = subprocess.run([program], capture_output=True, text=True, timeout=60)
-    if run.returncode == 0 and run.stdout == "nobody is left\n" and not run.stderr:
+    if run.returncode == 0 and run.stdout == "all are gone\n" and not run.stderr:
         return ""
     return f"{mode} {' '.join(order)}: ended with {run.returncode}: {run.stdout}{run.stderr}"
 

@@ -69,8 +69,32 @@ public:
 		return Calls::trim(handle_);
 	}
 
+	bool owns(const void *p) const noexcept {
+		return Calls::owns(handle_, p);
+	}
+	tn_stats stats() const noexcept {
+		tn_stats now;
+		Calls::stats(handle_, &now);
+		return now;
+	}
+	bool verify() const noexcept {
+		return Calls::verify(handle_);
+	}
+	handle *get() const noexcept TN_LIFETIMEBOUND {
+		return handle_;
+	}
+
+protected:
+	handle *handle_;
+};
+
+/* An owner that bytes and text are copied into. */
+template <class Calls> class text_owner : public owner<Calls> {
+public:
+	using owner<Calls>::owner;
+
 	void *copy(const void *p, std::size_t size) TN_LIFETIMEBOUND {
-		return or_throw(Calls::copy(handle_, p, size));
+		return or_throw(Calls::copy(owner<Calls>::handle_, p, size));
 	}
 	std::string_view copy(std::string_view text) TN_LIFETIMEBOUND {
 		return {static_cast<char *>(copy(text.data(), text.size())), text.size()};
@@ -91,28 +115,10 @@ public:
 		if (length < 0)
 			refuse("tenure: printf: the values cannot be printed in this format");
 		std::size_t size = static_cast<std::size_t>(length) + 1;
-		char *text = static_cast<char *>(Calls::alloc(handle_, size, 1));
+		char *text = static_cast<char *>(Calls::alloc(owner<Calls>::handle_, size, 1));
 		std::vsnprintf(text, size, format, again);
 		return text;
 	}
-
-	bool owns(const void *p) const noexcept {
-		return Calls::owns(handle_, p);
-	}
-	tn_stats stats() const noexcept {
-		tn_stats now;
-		Calls::stats(handle_, &now);
-		return now;
-	}
-	bool verify() const noexcept {
-		return Calls::verify(handle_);
-	}
-	handle *get() const noexcept TN_LIFETIMEBOUND {
-		return handle_;
-	}
-
-protected:
-	handle *handle_;
 };
 
 }
