@@ -80,6 +80,11 @@ TN_INLINE void tn_wipe_slot(void *p, size_t size) {
 	}
 }
 
+/* An option of which 0 asks for the default, and TN_NONE for nothing. */
+static inline size_t tn_option(size_t asked, size_t otherwise) {
+	return asked == 0 ? otherwise : asked == TN_NONE ? 0 : asked;
+}
+
 /* Copies an allocator's name, cut to what fits. */
 static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, const char *none) {
 	if (name == NULL) {

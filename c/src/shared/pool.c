@@ -206,14 +206,10 @@ void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
 
 /* ---- create and destroy ---- */
 
-static size_t pool_bound_of(size_t asked, size_t otherwise) {
-	return asked == 0 ? otherwise : asked == TN_NONE ? 0 : asked;
-}
-
 static void pool_set_bounds(pool *p, const tn_pool_options *o) {
 	depot *d = &p->cache.depot;
-	d->most_slots = pool_bound_of(o->max_idle_objects, SIZE_MAX);
-	d->most_weight = pool_bound_of(o->max_idle_bytes, POOL_IDLE_BYTES);
+	d->most_slots = tn_option(o->max_idle_objects, SIZE_MAX);
+	d->most_weight = tn_option(o->max_idle_bytes, POOL_IDLE_BYTES);
 	size_t by_bytes = d->most_weight / p->size;
 	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
 	size_t most = bound / TN_SHARES_OF_BOUND;

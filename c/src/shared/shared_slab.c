@@ -1,53 +1,57 @@
-/* The shared slab in release and hardened: chunks under a lock, behind every thread's magazines.
+/* The shared slab in release and hardened: chunks under a lock, behind each thread's magazines.
  *
  *   alloc, free (inline)      this thread's loaded magazine
  *   `- take, give             thread_cache.c: previous, depot; and if these do not help
- *      |- shared_take_slots  slots that lie free in chunks, the fullest chunk first; fresh ones
- *      `- shared_give_slots    slots back into their chunks; an empty chunk goes
+ *      |- shared_take_slots   slots that are free in chunks, the fullest chunk first; fresh ones
+ *      `- shared_give_slots   slots back into their chunks; an empty chunk goes
  *
  *   | slot 0 | slot 1 | ... carved up to here ...| | head | bits | hardened: states |
  *
- * A magazine's page is taken when a thread needs one. Where there is none, slots go straight into
- * their chunk's bits: so a free never needs memory. In debug a shared slab is something else: see
+ * A magazine's page is taken when a thread needs one. Without a page, slots go straight into their
+ * chunk's bits: so a free never needs memory. In debug a shared slab is a slab behind a lock: see
  * shared_slab_debug.c.
  *
- * I1  a bit is 1 for a slot that is carved and lies free in its chunk; every other carved slot is
- *     outside: handed out, or in a magazine.
- * I2  outside = carved - the sum of all chunks' free slots; in use = outside - what magazines hold.
+ * I1  a bit is 1 for a slot that is carved and free in its chunk; every other carved slot is outside:
+ *     handed out, or in a magazine.
+ * I2  outside = carved - the sum of all chunks' free slots; in use = outside - slots in magazines.
  * I3  a chunk with slots to give is in the list of its rank, by how full it is.
  * I4  hardened: the state of a slot is SLOT_LIVE exactly while it is handed out, so that of two frees
- *     of one slot, by whatever threads, one finds it free. */
+ *     of one slot, by any threads, one finds it free.
+ * I5  the page table names the slab as the owner of each of its chunks; all chunks are counted; the
+ *     bytes taken are at most limit_bytes. */
 #include <tenure/shared_slab.h>
-
-#if TN_MODE != TN_MODE_DEBUG
 
 #include <errno.h>
 
+#include "shared_slab.h"
+
+#if TN_MODE != TN_MODE_DEBUG
+
+#include "../base/list.h"
 #include "../base/modes.h"
 #include "../pages/pages.h"
 #include "../slab/grid.h"
-#include "shared_slab.h"
 #include "thread_cache.h"
 
 enum {
 	RANKS = 4,           /* from the fullest chunks to the emptiest */
 	FIRST_CAPACITY = 64, /* also a cache line of states */
-	/* As in slab.c: the record's first words and slot 0 should not share their low 12 bits. */
+	/* As in slab.c: the record's first words and slot 0 must not share their low 12 bits. */
 	RECORD_GAP = 13 * TN_OS_LINE,
 };
-#define MAGAZINE_REACH ((size_t)256 << 10) /* bytes of slots that a magazine holds at most */
+#define MAGAZINE_REACH ((size_t)256 << 10) /* most bytes of slots in a magazine */
 
 typedef struct shared_chunk {
 	char *base;
-	struct shared_chunk *next, **link;             /* in the list of its rank, or none */
-	struct shared_chunk *next_chunk, **link_chunk; /* of all */
+	struct shared_chunk *next, **link;             /* in the list of its rank */
+	struct shared_chunk *next_chunk, **link_chunk; /* in the list of all chunks */
 	size_t free;                                   /* bits that are set */
 	TN_ATOMIC(size_t) carved;
-	bool empty; /* all of it is free, and it is counted as such */
+	bool empty; /* all carved slots are free, and the chunk is in empty_count */
 	uint64_t bits[];
 } shared_chunk;
 
-/* Written under the lock, but for what create sets. */
+/* Create sets most fields for good; the others are written under the lock. */
 typedef struct shared_slab {
 	tn_shared_slab hot;
 	cache cache;
@@ -58,8 +62,8 @@ typedef struct shared_slab {
 	unsigned grain_bits;
 	shared_chunk *ranks[RANKS];
 	shared_chunk *chunks;
-	size_t chunk_count, listed_count, empty_count,
-		retain_chunks;         /* listed: in the list of their rank */
+	size_t chunk_count, empty_count, retain_chunks;
+	size_t ranked_count;       /* chunks in the list of their rank */
 	TN_ATOMIC(size_t) outside; /* slots */
 	size_t taken_bytes, limit_bytes;
 	size_t peak;
@@ -68,9 +72,9 @@ typedef struct shared_slab {
 	void (*fini)(void *slot, void *ctx);
 	void *ctx;
 	tn_chunk_source source;
-	char *own; /* the page that this struct lies in */
+	char *own; /* the pages that hold this struct */
 	size_t own_bytes;
-	struct tn_node *node; /* where it is listed, or NULL */
+	struct tn_node *node; /* in the listing, or NULL */
 	char name[TN_NAME_BYTES + 1];
 } shared_slab;
 
@@ -78,11 +82,17 @@ static shared_slab *shared_of_cache(const cache *c) {
 	return (shared_slab *)(void *)((char *)(uintptr_t)c - offsetof(shared_slab, cache));
 }
 
+/* Begins a call: hardened panics at a slab that is not alive. */
 static shared_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
 	shared_slab *s = (shared_slab *)(uintptr_t)hot;
 	if (TN_MODE != TN_MODE_RELEASE && s->state != TN_ALIVE)
 		tn_panic("shared slab", NULL, "%s: %p is not a live shared slab", operation, (const void *)hot);
 	return s;
+}
+
+static TN_COLD _Noreturn void shared_refuse(
+	const shared_slab *s, const void *p, const char *operation) {
+	tn_panic(s->cache.kind, s->name, "%s: %p is not a slot of this %s", operation, p, s->cache.kind);
 }
 
 /* ---- from a pointer to its slot ---- */
@@ -95,11 +105,6 @@ static shared_chunk *shared_chunk_at(const shared_slab *s, uintptr_t base) {
 	return (shared_chunk *)(base + s->head_offset);
 }
 
-static TN_COLD _Noreturn void shared_refuse(
-	const shared_slab *s, const void *p, const char *operation) {
-	tn_panic(s->cache.kind, s->name, "%s: %p is not a slot of this %s", operation, p, s->cache.kind);
-}
-
 /* The chunk that p points into; panics when there is none. */
 static shared_chunk *shared_chunk_of(const shared_slab *s, const void *p, const char *operation) {
 	uintptr_t base = shared_base_of(s, p);
@@ -110,10 +115,6 @@ static shared_chunk *shared_chunk_of(const shared_slab *s, const void *p, const 
 
 static size_t shared_grain_of(const shared_slab *s, const shared_chunk *c, const void *p) {
 	return (size_t)((const char *)p - c->base) >> s->grain_bits;
-}
-
-static void *shared_slot_at(const shared_slab *s, const shared_chunk *c, size_t grain) {
-	return c->base + (grain << s->grain_bits);
 }
 
 /* The chunk of the slot that p points to exactly; panics at anything else. */
@@ -133,6 +134,45 @@ static TN_ATOMIC(uint8_t) *
 	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) + shared_grain_of(s, c, p);
 }
 
+/* ---- figures ---- */
+
+static size_t shared_count_live(const shared_slab *s) {
+	size_t outside = tn_get(&s->outside, TN_RELAXED);
+	return outside - tn_min(outside, tn_cache_idle((cache *)(uintptr_t)&s->cache).count);
+}
+
+/* Counts the slots in magazines as live. In a chunk that is in no rank every slot is outside. */
+static void shared_read(const shared_slab *s, tn_stats *stats) {
+	size_t outside = tn_get(&s->outside, TN_RELAXED);
+	size_t full = s->chunk_count - s->ranked_count;
+	*stats = (tn_stats){.live_count = outside,
+		.reserved_bytes = s->taken_bytes,
+		.committed_bytes = s->taken_bytes,
+		.peak_bytes = s->peak * s->slot_size,
+		.chunk_count = s->chunk_count,
+		.partial_count = s->ranked_count - s->empty_count,
+		.refills = s->refills,
+		.slot_bytes = s->slot_size,
+		.slot_count = s->chunk_count * s->chunk_slots,
+		.partial_live_count = outside - full * s->chunk_slots};
+}
+
+static void shared_read_idle(tn_stats *stats, idle_slots idle) {
+	stats->live_count -= tn_min(stats->live_count, idle.count);
+	stats->live_bytes = stats->live_count * stats->slot_bytes;
+	stats->cached_bytes = stats->slot_count * stats->slot_bytes - stats->live_bytes;
+	stats->thread_cached_bytes = (idle.count - idle.in_depot) * stats->slot_bytes;
+	stats->peak_bytes = tn_max(stats->peak_bytes, stats->live_bytes);
+}
+
+void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
+	(void)from;
+	const shared_slab *s = object;
+	/* Chunks may come and go at this moment. */
+	listed->stats.live_count = tn_min(tn_get(&s->outside, TN_RELAXED), listed->stats.slot_count);
+	shared_read_idle(&listed->stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
+}
+
 /* ---- chunks ---- */
 
 static size_t shared_count_left(const shared_slab *s, const shared_chunk *c) {
@@ -140,44 +180,32 @@ static size_t shared_count_left(const shared_slab *s, const shared_chunk *c) {
 }
 
 static void shared_unlink_chunk(shared_slab *s, shared_chunk *c) {
-	if (c->link == NULL)
-		return;
-	*c->link = c->next;
-	if (c->next != NULL)
-		c->next->link = c->link;
-	c->link = NULL;
-	s->listed_count--;
+	s->ranked_count -= c->link != NULL;
+	TN_LIST_UNLINK(c, next, link);
 }
 
+static size_t shared_rank_of(const shared_slab *s, const shared_chunk *c) {
+	return (shared_count_left(s, c) - 1) * RANKS / s->chunk_slots;
+}
+
+/* Puts a chunk into the list of its rank, if it has slots to give. */
 static void shared_push_chunk(shared_slab *s, shared_chunk *c) {
-	size_t left = shared_count_left(s, c);
-	if (left == 0)
+	if (shared_count_left(s, c) == 0)
 		return;
-	shared_chunk **rank = &s->ranks[(left - 1) * RANKS / s->chunk_slots];
-	c->next = *rank;
-	c->link = rank;
-	if (c->next != NULL)
-		c->next->link = &c->next;
-	*rank = c;
-	s->listed_count++;
+	shared_chunk **rank = &s->ranks[shared_rank_of(s, c)];
+	TN_LIST_PUSH(rank, c, next, link);
+	s->ranked_count++;
 }
 
-static shared_chunk *shared_find_fullest(const shared_slab *s) {
+/* The fullest chunk with slots to give, or NULL. */
+static shared_chunk *shared_find_chunk(const shared_slab *s) {
 	for (size_t i = 0; i < RANKS; i++)
 		if (s->ranks[i] != NULL)
 			return s->ranks[i];
 	return NULL;
 }
 
-static size_t shared_count_live(const shared_slab *s) {
-	size_t outside = tn_get(&s->outside, TN_RELAXED);
-	size_t idle = tn_cache_idle((cache *)&s->cache).count;
-	return idle < outside ? outside - idle : 0;
-}
-
 static shared_chunk *shared_take_chunk(shared_slab *s) {
-	size_t now = shared_count_live(s);
-	s->peak = now > s->peak ? now : s->peak;
 	if (s->limit_bytes - s->taken_bytes < s->chunk_bytes)
 		return errno = ENOMEM, NULL;
 	char *base = tn_chunk_acquire(&s->source, s->chunk_bytes, s->chunk_bytes);
@@ -190,11 +218,7 @@ static shared_chunk *shared_take_chunk(shared_slab *s) {
 	shared_chunk *c = shared_chunk_at(s, (uintptr_t)base);
 	memset(c, 0, s->chunk_bytes - s->head_offset);
 	c->base = base;
-	c->next_chunk = s->chunks;
-	c->link_chunk = &s->chunks;
-	if (s->chunks != NULL)
-		s->chunks->link_chunk = &c->next_chunk;
-	s->chunks = c;
+	TN_LIST_PUSH(&s->chunks, c, next_chunk, link_chunk);
 	s->chunk_count++;
 	s->taken_bytes += s->chunk_bytes;
 	shared_push_chunk(s, c);
@@ -208,9 +232,7 @@ static void shared_give_chunk(shared_slab *s, shared_chunk *c) {
 		s->fini(base + i * s->slot_size, s->ctx);
 	tn_wipe(base, carved * s->slot_size);
 	shared_unlink_chunk(s, c);
-	*c->link_chunk = c->next_chunk;
-	if (c->next_chunk != NULL)
-		c->next_chunk->link_chunk = c->link_chunk;
+	TN_LIST_UNLINK(c, next_chunk, link_chunk);
 	s->empty_count -= c->empty;
 	s->chunk_count--;
 	s->taken_bytes -= s->chunk_bytes;
@@ -218,7 +240,8 @@ static void shared_give_chunk(shared_slab *s, shared_chunk *c) {
 	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
 }
 
-/* After slots came or went: the chunk into its list, or back if it is empty and enough others are. */
+/* After slots came or went: the chunk goes into the list of its rank, or back if it is empty and enough
+ * others are. */
 static void shared_settle_chunk(shared_slab *s, shared_chunk *c) {
 	shared_unlink_chunk(s, c);
 	bool empty = c->free == tn_get(&c->carved, TN_RELAXED);
@@ -238,74 +261,38 @@ static void shared_give_empty_chunks(shared_slab *s) {
 	}
 }
 
-/* ---- figures ---- */
-
-/* As if what the magazines hold were live. Of the chunks that are in no list every slot is outside. */
-static void shared_read(const shared_slab *s, tn_stats *stats) {
-	size_t outside = tn_get(&s->outside, TN_RELAXED);
-	size_t full = s->chunk_count - s->listed_count;
-	*stats = (tn_stats){.live_count = outside,
-		.reserved_bytes = s->taken_bytes,
-		.committed_bytes = s->taken_bytes,
-		.peak_bytes = s->peak * s->slot_size,
-		.chunk_count = s->chunk_count,
-		.partial_count = s->listed_count - s->empty_count,
-		.refills = s->refills,
-		.slot_bytes = s->slot_size,
-		.slot_count = s->chunk_count * s->chunk_slots,
-		.partial_live_count = outside - full * s->chunk_slots};
-}
-
-static void shared_read_idle(tn_stats *stats, idle_slots idle) {
-	stats->live_count = idle.count < stats->live_count ? stats->live_count - idle.count : 0;
-	stats->live_bytes = stats->live_count * stats->slot_bytes;
-	stats->cached_bytes = stats->slot_count * stats->slot_bytes - stats->live_bytes;
-	stats->thread_cached_bytes = (idle.count - idle.in_depot) * stats->slot_bytes;
-	if (stats->live_bytes > stats->peak_bytes)
-		stats->peak_bytes = stats->live_bytes;
-}
-
-/* Under the lock, where slots came from chunks or went there. */
-static void shared_publish(shared_slab *s) {
-	if (s->node == NULL)
-		return;
+/* Ends a call that holds the lock: does the trim that a reader asked for, publishes the figures, gives
+ * the lock. */
+static void shared_leave(shared_slab *s) {
 	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM)))
 		shared_give_empty_chunks(s);
-	tn_stats stats;
-	shared_read(s, &stats);
-	tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+	if (s->node != NULL) {
+		tn_stats stats;
+		shared_read(s, &stats);
+		tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
+	}
+	tn_lock_give(&s->lock);
 }
 
-void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
-	(void)from;
-	const shared_slab *s = object;
-	size_t outside = tn_get(&s->outside, TN_RELAXED);
-	tn_stats *stats = &listed->stats;
-	/* Chunks may come and go at this moment. */
-	stats->live_count = outside < stats->slot_count ? outside : stats->slot_count;
-	shared_read_idle(stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
-}
+/* ---- for the magazines ---- */
 
-/* ---- what the magazines ask for: slots ---- */
-
-/* Free slots of a chunk, by address. */
+/* Takes free slots of a chunk, by address. */
 static size_t shared_take_free(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t found = 0;
 	for (uint64_t *word = c->bits; found < count && c->free > 0; word++)
 		for (; *word != 0 && found < count; *word &= *word - 1) {
 			size_t grain = (size_t)(word - c->bits) * TN_WORD_BITS + (size_t)__builtin_ctzll(*word);
-			slots[found++] = shared_slot_at(s, c, grain);
+			slots[found++] = c->base + (grain << s->grain_bits);
 			c->free--;
 		}
 	return found;
 }
 
-/* Slots that nobody has had yet. A run ends where the next one begins on a cache line of its own, be it
- * of tiny slots or of states: so two threads that carve do not slow each other down. */
+/* Fresh slots. A run ends where the next one begins on a cache line of its own, whether of tiny slots
+ * or of states: so two threads that carve do not slow each other down. */
 static size_t shared_carve(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
-	size_t left = s->chunk_slots - carved;
-	count = count < left ? count : left;
+	count = tn_min(count, s->chunk_slots - carved);
 	if (count > FIRST_CAPACITY)
 		count -= (carved + count) % FIRST_CAPACITY;
 	for (size_t i = 0; i < count; i++)
@@ -314,26 +301,30 @@ static size_t shared_carve(shared_slab *s, shared_chunk *c, void **slots, size_t
 	return count;
 }
 
-/* A slot that must be built before anybody has it; CACHE_REFUSED if it could not be. */
-static size_t shared_carve_built(shared_slab *s, shared_chunk *c, void **slot) {
+/* A fresh slot, initialised; CACHE_REFUSED if that failed. */
+static size_t shared_carve_one(shared_slab *s, shared_chunk *c, void **slot) {
 	if (!s->init(c->base + tn_get(&c->carved, TN_RELAXED) * s->slot_size, s->ctx))
 		return errno = ENOMEM, CACHE_REFUSED;
 	return shared_carve(s, c, slot, 1);
 }
 
-/* Of slots that must be built, as many as are, or a new one. */
+/* Slots of chunks, under the lock. With `init`: as many as are free, or one fresh one. */
 static size_t shared_find_slots(shared_slab *s, void **slots, size_t count) {
 	size_t found = 0, before = 0;
 	do {
 		before = found;
-		shared_chunk *c = shared_find_fullest(s);
-		if (c == NULL && (found > 0 || (c = shared_take_chunk(s)) == NULL))
+		shared_chunk *c = shared_find_chunk(s);
+		if (c == NULL && found == 0) {
+			s->peak = tn_max(s->peak, shared_count_live(s));
+			c = shared_take_chunk(s);
+		}
+		if (c == NULL)
 			break;
 		found += shared_take_free(s, c, slots + found, count - found);
 		if (s->init == NULL)
 			found += shared_carve(s, c, slots + found, count - found);
 		else if (found == 0)
-			found = shared_carve_built(s, c, slots);
+			found = shared_carve_one(s, c, slots);
 		shared_settle_chunk(s, c);
 	} while (found < count && found > before && found != CACHE_REFUSED);
 	return found;
@@ -346,8 +337,7 @@ static size_t shared_take_slots(cache *c, void **slots, size_t count) {
 	if (found != CACHE_REFUSED)
 		tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) + found, TN_RELAXED);
 	s->refills++;
-	shared_publish(s);
-	tn_lock_give(&s->lock);
+	shared_leave(s);
 	return found;
 }
 
@@ -372,11 +362,11 @@ static void shared_give_slots(cache *cache, void **slots, size_t count) {
 	if (c != NULL)
 		shared_settle_chunk(s, c);
 	tn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);
-	shared_publish(s);
-	tn_lock_give(&s->lock);
+	shared_leave(s);
 }
 
-/* Release: that the pointers of a magazine lie in chunks of this slab. */
+/* Slots weigh nothing. Release panics at a pointer of a magazine that is in no chunk of this slab;
+ * hardened has looked at each free. */
 static size_t shared_weight_of(const cache *c, void *const *slots, size_t count) {
 	const shared_slab *s = shared_of_cache(c);
 	if (TN_MODE != TN_MODE_RELEASE)
@@ -386,8 +376,6 @@ static size_t shared_weight_of(const cache *c, void *const *slots, size_t count)
 		shared_refuse(s, slots[first], "flush");
 	return 0;
 }
-
-/* ---- what the magazines ask for: the rest ---- */
 
 static magazine *shared_take_magazine(cache *c) {
 	shared_slab *s = shared_of_cache(c);
@@ -422,12 +410,13 @@ static const cache_owner slab_owner = {
 	.window_of = shared_window_of,
 };
 
-/* ---- hardened: what surrounds alloc and free ---- */
+/* ---- the states of slots, in hardened ---- */
 
+/* Marks a slot that is about to be handed out; NULL stays NULL. */
 static void *shared_set_live(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
-	/* What is in a magazine has been looked up when it was freed. */
+	/* A slot in a magazine was looked up when it was freed. */
 	TN_ATOMIC(uint8_t) *state = shared_state_of(s, shared_chunk_at(s, shared_base_of(s, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
@@ -457,6 +446,7 @@ void tn_shared_slab_set_state(tn_shared_slab *hot, void *p, enum slot_state from
 		shared_refuse_state(s, p, seen, operation);
 }
 
+/* Marks and wipes a slot that is freed. */
 static void shared_set_free(shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
@@ -500,8 +490,7 @@ tn_local *tn_shared_slab_local(tn_shared_slab *hot) {
 
 bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count) {
 	shared_slab *s = shared_enter(hot, "alloc_batch");
-	size_t most = (s->limit_bytes < PTRDIFF_MAX ? s->limit_bytes : PTRDIFF_MAX) / s->slot_size;
-	if (count > most)
+	if (count > tn_min(s->limit_bytes, PTRDIFF_MAX) / s->slot_size)
 		return errno = ENOMEM, false;
 	size_t done = 0;
 	while (done < count && (slots[done] = tn_shared_slab_alloc(hot)) != NULL)
@@ -547,12 +536,11 @@ size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 	tn_cache_drain(&s->cache);
 	tn_lock_take(&s->lock);
 	shared_give_empty_chunks(s);
-	shared_publish(s);
 	size_t after = s->taken_bytes;
-	tn_lock_give(&s->lock);
+	shared_leave(s);
 	tn_pages_trim();
-	/* Others may have taken more meanwhile. */
-	return before > after ? before - after : 0;
+	/* Other threads may have taken more meanwhile. */
+	return before - tn_min(before, after);
 }
 
 /* ---- looking ---- */
@@ -585,41 +573,36 @@ bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
 typedef struct flip_job {
 	const shared_slab *slab;
 	const char *operation;
+	bool marked;
 } flip_job;
 
-/* Marks slots of a magazine as free in their chunks; one that is marked already is free twice. */
-static void shared_mark(void *const *slots, size_t count, void *ctx) {
+/* Marks the slots of a magazine as free in their chunks, or takes the marks away. A slot that has its
+ * mark already is free twice. */
+static void shared_flip_slots(void *const *slots, size_t count, void *ctx) {
 	const flip_job *job = ctx;
+	const shared_slab *s = job->slab;
 	for (size_t i = 0; i < count; i++) {
-		shared_chunk *c = shared_chunk_of_slot(job->slab, slots[i], job->operation);
-		size_t grain = shared_grain_of(job->slab, c, slots[i]);
-		if (tn_test_bit(c->bits, grain))
-			tn_panic(job->slab->cache.kind, job->slab->name, "%s: %p is free twice", job->operation,
-				slots[i]);
+		shared_chunk *c = shared_chunk_of_slot(s, slots[i], job->operation);
+		size_t grain = shared_grain_of(s, c, slots[i]);
+		if (tn_test_bit(c->bits, grain) != job->marked)
+			tn_panic(s->cache.kind, s->name, "%s: %p is free twice", job->operation, slots[i]);
 		tn_flip_bit(c->bits, grain);
 	}
 }
 
-static void shared_unmark(void *const *slots, size_t count, void *ctx) {
-	const flip_job *job = ctx;
-	for (size_t i = 0; i < count; i++) {
-		shared_chunk *c = shared_chunk_of_slot(job->slab, slots[i], job->operation);
-		tn_flip_bit(c->bits, shared_grain_of(job->slab, c, slots[i]));
-	}
-}
-
-/* Calls `visit` for every slot that is neither in a chunk's bits nor in a magazine. */
+/* Calls `visit` for each carved slot that is neither free in its chunk nor in a magazine. */
 static void shared_each(
 	shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx, const char *operation) {
-	flip_job job = {s, operation};
-	tn_cache_each(&s->cache, shared_mark, &job);
+	flip_job job = {s, operation, false};
+	tn_cache_each(&s->cache, shared_flip_slots, &job);
 	for (shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk)
 		for (size_t i = 0, carved = tn_get(&c->carved, TN_RELAXED); i < carved; i++) {
 			char *slot = c->base + i * s->slot_size;
 			if (!tn_test_bit(c->bits, shared_grain_of(s, c, slot)))
 				visit(slot, ctx);
 		}
-	tn_cache_each(&s->cache, shared_unmark, &job);
+	job.marked = true;
+	tn_cache_each(&s->cache, shared_flip_slots, &job);
 }
 
 void tn_shared_slab_each(tn_shared_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx) {
@@ -653,7 +636,7 @@ static void shared_verify_slot(void *slot, void *ctx) {
 	if (TN_MODE == TN_MODE_RELEASE || s->cache.orphaned)
 		return;
 	unsigned state = tn_get(shared_state_of(s, shared_chunk_of(s, slot, "verify"), slot), TN_RELAXED);
-	shared_require(s, state != SLOT_FREE, "a slot that is nowhere free is not live");
+	shared_require(s, state != SLOT_FREE, "I4: a slot that is nowhere free is not live");
 }
 
 static size_t shared_count_bits(const shared_slab *s, const shared_chunk *c) {
@@ -667,23 +650,29 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 	shared_slab *s = shared_enter(hot, "verify");
 	live_job job = {s, 0};
 	shared_each(s, shared_verify_slot, &job, "verify");
-	size_t carved = 0, free = 0, chunks = 0, empty = 0;
+	size_t carved = 0, free = 0, chunks = 0, empty = 0, ranked = 0;
 	for (const shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk) {
 		size_t here = tn_get(&c->carved, TN_RELAXED);
-		shared_require(s, tn_pages_owner((uintptr_t)c->base) == s, "a chunk has another owner");
-		shared_require(s, here <= s->chunk_slots, "a chunk has more slots than room");
-		shared_require(s, shared_count_bits(s, c) == c->free, "a chunk's free slots do not add up");
-		shared_require(
-			s, (shared_count_left(s, c) > 0) == (c->link != NULL), "a chunk is not where it belongs");
+		shared_require(s, tn_pages_owner((uintptr_t)c->base) == s, "I5: a chunk has another owner");
+		shared_require(s, here <= s->chunk_slots, "I1: a chunk has more slots than room");
+		shared_require(s, shared_count_bits(s, c) == c->free, "I1: a chunk's free slots do not add up");
+		shared_require(s, (shared_count_left(s, c) > 0) == (c->link != NULL),
+			"I3: a chunk is not where it belongs");
 		carved += here;
 		free += c->free;
 		chunks++;
 		empty += c->empty;
 	}
-	shared_require(s, chunks == s->chunk_count && empty == s->empty_count, "the chunks do not add up");
-	shared_require(s, carved - free == tn_get(&s->outside, TN_RELAXED), "the slots do not add up");
-	shared_require(s, job.count == shared_count_live(s), "the slots in use do not add up");
-	shared_require(s, s->taken_bytes <= s->limit_bytes, "more was taken than the limit");
+	for (size_t rank = 0; rank < RANKS; rank++)
+		for (const shared_chunk *c = s->ranks[rank]; c != NULL; c = c->next, ranked++)
+			shared_require(
+				s, shared_rank_of(s, c) == rank, "I3: a chunk is in the list of another rank");
+	shared_require(s, ranked == s->ranked_count, "I3: the chunks in ranks do not add up");
+	shared_require(
+		s, chunks == s->chunk_count && empty == s->empty_count, "I5: the chunks do not add up");
+	shared_require(s, carved - free == tn_get(&s->outside, TN_RELAXED), "I2: the slots do not add up");
+	shared_require(s, job.count == shared_count_live(s), "I2: the slots in use do not add up");
+	shared_require(s, s->taken_bytes <= s->limit_bytes, "I5: more was taken than the limit");
 	return true;
 }
 
@@ -720,13 +709,11 @@ static bool shared_lay_out(shared_slab *s, size_t chunk_bytes) {
 	return false;
 }
 
+/* Bounds of a thread's magazines, in slots; 0 asks for the default. */
 static void shared_set_capacity(shared_slab *s, size_t asked) {
-	size_t reach = MAGAZINE_REACH / s->slot_size;
-	size_t most = reach == 0 ? 1 : reach < TN_MAGAZINE_SLOTS_MAX ? reach : TN_MAGAZINE_SLOTS_MAX;
+	size_t most = tn_min(tn_max(MAGAZINE_REACH / s->slot_size, 1), TN_MAGAZINE_SLOTS_MAX);
 	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
-	s->cache.least_capacity = (uint32_t)(asked != 0              ? asked
-										 : most < FIRST_CAPACITY ? most
-																 : FIRST_CAPACITY);
+	s->cache.least_capacity = (uint32_t)(asked != 0 ? asked : tn_min(most, FIRST_CAPACITY));
 }
 
 tn_shared_slab *tn_shared_slab_make(
@@ -740,9 +727,7 @@ tn_shared_slab *tn_shared_slab_make(
 							 .depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.state = TN_ALIVE,
 		.slot_size = tn_round_up(size, align),
-		.retain_chunks = o->retain_chunks == 0         ? 1
-	                     : o->retain_chunks == TN_NONE ? 0
-	                                                   : o->retain_chunks,
+		.retain_chunks = tn_option(o->retain_chunks, 1),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.init = o->init,
 		.fini = o->fini,
@@ -768,20 +753,13 @@ tn_shared_slab *tn_shared_slab_make(
 	return &s->hot;
 }
 
-static const tn_node_kind shared_slab_kind = {
-	.kind = TN_KIND_SHARED_SLAB,
-	.figures = TN_FIGURES_ALL,
-	.look = tn_shared_slab_look,
-};
-
 bool tn_shared_slab_list(
 	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
 	shared_slab *s = shared_enter(hot, "create");
 	if (!tn_list_object(NULL, kind, object, name, &s->node))
 		return false;
 	tn_lock_take(&s->lock);
-	shared_publish(s);
-	tn_lock_give(&s->lock);
+	shared_leave(s);
 	return true;
 }
 
@@ -793,17 +771,6 @@ void tn_shared_slab_unlist(tn_shared_slab *hot) {
 	s->node = NULL;
 	tn_lock_give(&s->lock);
 	tn_unlist_object(node);
-}
-
-tn_shared_slab *tn_shared_slab_create(
-	size_t size, size_t align, const tn_shared_slab_options *options) {
-	static const tn_shared_slab_options defaults;
-	const tn_shared_slab_options *o = options == NULL ? &defaults : options;
-	tn_shared_slab *s = tn_shared_slab_make("shared slab", size, align, o);
-	if (s == NULL || tn_shared_slab_list(s, &shared_slab_kind, s, o->name))
-		return s;
-	tn_shared_slab_destroy(s);
-	return errno = ENOMEM, NULL;
 }
 
 void tn_shared_slab_destroy(tn_shared_slab *hot) {
@@ -822,3 +789,22 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 }
 
 #endif
+
+/* ---- in all modes ---- */
+
+static const tn_node_kind shared_slab_kind = {
+	.kind = TN_KIND_SHARED_SLAB,
+	.figures = TN_FIGURES_ALL,
+	.look = tn_shared_slab_look,
+};
+
+tn_shared_slab *tn_shared_slab_create(
+	size_t size, size_t align, const tn_shared_slab_options *options) {
+	static const tn_shared_slab_options defaults;
+	const tn_shared_slab_options *o = options == NULL ? &defaults : options;
+	tn_shared_slab *s = tn_shared_slab_make("shared slab", size, align, o);
+	if (s == NULL || tn_shared_slab_list(s, &shared_slab_kind, s, o->name))
+		return s;
+	tn_shared_slab_destroy(s);
+	return errno = ENOMEM, NULL;
+}

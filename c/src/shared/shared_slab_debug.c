@@ -226,12 +226,6 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 	listed->stats.reserved_bytes += s->own_bytes;
 }
 
-static const tn_node_kind locked_slab_kind = {
-	.kind = TN_KIND_SHARED_SLAB,
-	.figures = TN_FIGURES_ALL,
-	.look = tn_shared_slab_look,
-};
-
 bool tn_shared_slab_list(
 	tn_shared_slab *hot, const tn_node_kind *kind, void *object, const char *name) {
 	bool listed = tn_slab_list(shared_enter(hot, "create"), NULL, kind, object, name);
@@ -242,17 +236,6 @@ bool tn_shared_slab_list(
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
 	tn_slab_unlist(shared_enter(hot, "destroy"));
 	shared_leave(hot);
-}
-
-tn_shared_slab *tn_shared_slab_create(
-	size_t size, size_t align, const tn_shared_slab_options *options) {
-	static const tn_shared_slab_options defaults;
-	const tn_shared_slab_options *o = options == NULL ? &defaults : options;
-	tn_shared_slab *s = tn_shared_slab_make("shared slab", size, align, o);
-	if (s == NULL || tn_shared_slab_list(s, &locked_slab_kind, s, o->name))
-		return s;
-	tn_shared_slab_destroy(s);
-	return errno = ENOMEM, NULL;
 }
 
 void tn_shared_slab_destroy(tn_shared_slab *hot) {

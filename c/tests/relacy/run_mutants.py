@@ -211,12 +211,11 @@ MUTANTS = [
         ("\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);",
          "\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);\n"
          "\ttn_lock_give(&s->lock);"),
-        ("- count, TN_RELAXED);\n\tshared_publish(s);\n\ttn_lock_give(&s->lock);",
-         "- count, TN_RELAXED);")]),
+        ("- count, TN_RELAXED);\n\tshared_leave(s);", "- count, TN_RELAXED);")]),
     ("outside_unlocked", "traffic", "shared/shared_slab.c", [
         ("\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);\n"
-         "\tshared_publish(s);\n\ttn_lock_give(&s->lock);",
-         "\ttn_lock_give(&s->lock);\n"
+         "\tshared_leave(s);",
+         "\tshared_leave(s);\n"
          "\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);")]),
 
     ("state_looked_then_set", "state", "shared/shared_slab.c", [
