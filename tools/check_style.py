@@ -30,8 +30,8 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/include/", "c/top/", "cpp/", "examples/")
-QUOTING = ("docs/style.md", "docs/cpp.md", "docs/watching.md")
+ENGLISH = ("bench/", "c/include/", "c/src/pages/", "c/src/scope/", "c/top/", "cpp/", "examples/")
+QUOTING = ("docs/style.md", "docs/watching.md")
 
 # Written in parts, so that this file keeps its own rule.
 FORBIDDEN = [
