@@ -1,17 +1,34 @@
-# The only entry. It holds no logic: what a target needs is in tools/setup.sh, how it is built in
-# CMakeLists.txt, and what it does in the program that it runs.
+# The only entry; `make` alone prints the lines below. It holds no logic: what a target needs is in
+# tools/setup.sh, how it is built in CMakeLists.txt, and what it does in the program that it runs.
 #
-#   make demo [DOC=file.json]   the main job on real documents, or on yours
-#   make test                   everything that takes seconds
-#   make check                  what takes minutes: sanitizers, Valgrind, instruction counts
-#   make bench [BENCH=family]   benchmarks and their pictures, in build/bench
-#   make fmt                    repairs what tools/check_style.py can repair
+#   make lib                    the libraries, the man pages and tenure-top, in build/lib
+#   make install [PREFIX=DIR]   installs them below DIR, by default /usr/local
+#
+# These need cmake and a C compiler and install no packages. The others call tools/setup.sh first,
+# which installs the Debian packages that are missing:
+#
+#   make demo [DOC=FILE.json]   the demo: a JSON library on real documents, or on yours
+#   make test                   style, builds with gcc and clang, the tests in three modes
+#   make check                  the slow tests: sanitizers, Valgrind, other systems, instruction counts
+#   make bench [BENCH=FAMILY]   benchmarks and their pictures, in build/bench
+#   make fmt                    repairs what tools/check_style.py can repair; installs nothing
 
+PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 BENCH ?= arena slab shared cpp scope heap
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
-.PHONY: demo test check bench fmt
+.PHONY: help lib install demo test check bench fmt
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+lib:
+	cmake -DTENURE_TESTS=OFF -S . -B build/lib
+	cmake --build build/lib
+
+install: lib
+	cmake --install build/lib --prefix "$(PREFIX)"
 
 demo:
 	tools/setup.sh demo
@@ -25,7 +42,7 @@ test:
 	$(PYTHON) tools/check_style.py
 	$(configure) build/test
 	cmake --build build/test
-	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
+	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang
 	cmake --build build/clang
 	ctest --test-dir build/test --output-on-failure -j 2
 

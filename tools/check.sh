@@ -93,9 +93,13 @@ check_windows() {
 	echo "windows: compiled for 64 and 32 bits in 3 modes"
 }
 
-# The tests left out of make test: containers on every resource, C++ in hardened.
+# The library and the examples, linked statically with musl.
+check_musl() { "${PYTHON:-python3}" c/tests/package/package.py musl . "$build"; }
+
+# Left out of make test: containers on every resource, C++ in hardened, a build by make install.
 check_long() {
-	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 -R 'cpp\.(hardened|.*containers)'
+	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 \
+		-R 'cpp\.(hardened|.*containers)|make-install'
 }
 
 # The rules of the standard for memory resources, and the typed classes, over libc++; of the resources,
@@ -120,7 +124,7 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows long libcxx instructions asan tsan valgrind model relacy stress
+[ $# -gt 0 ] || set -- windows musl long libcxx instructions asan tsan valgrind model relacy stress
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

@@ -4,7 +4,7 @@ set -euo pipefail
 
 build="cmake ninja-build gcc g++ libc6-dev make"
 peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
-tests="$build binutils clang libgtest-dev pkg-config python3
+tests="$build binutils clang libgtest-dev mandoc pkg-config python3
 	python3-prometheus-client relacy-dev systemtap-sdt-dev
 	clang-19 clang-format-19 libc++-19-dev libc++abi-19-dev"
 
@@ -17,7 +17,7 @@ bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-contai
 	libtbbmalloc2 liblua5.4-dev libsqlite3-dev libjansson-dev"
 	# Any cargo will do; Debian's is installed only where there is none.
 	command -v cargo >/dev/null || packages+=" cargo" ;;
-check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 gcc-12" ;;
+check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 musl-tools gcc-12" ;;
 *)
 	echo "usage: tools/setup.sh demo|test|bench|check" >&2
 	exit 2
