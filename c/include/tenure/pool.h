@@ -3,8 +3,8 @@
  * A pool hands out built objects and takes them back with their buffers. Any thread may get an object
  * that another thread put. Idle objects wait in magazines, like the free slots of a shared slab. Their
  * number and bytes are bounded, and objects that no thread has needed for two windows of decay_ms are
- * taken apart. Nothing else takes an object out of a pool, and nothing runs in the background: the pool
- * reads the clock when magazines are exchanged, and in trim. */
+ * taken apart. No idle object vanishes otherwise, and nothing runs in the background: the pool reads the
+ * clock when magazines are exchanged, and in trim. */
 #ifndef TENURE_POOL_H
 #define TENURE_POOL_H
 
@@ -42,8 +42,8 @@ typedef struct tn_pool_options {
 } tn_pool_options;
 
 /* The bound on idle objects is enforced when magazines are exchanged. Each thread may hold idle objects
- * beyond it in its two magazines. A magazine holds 1 to 64 objects, and no more than a sixteenth of
- * max_idle_objects or of the objects that fit max_idle_bytes by `size`. */
+ * beyond it in its two magazines. A magazine holds at most a sixteenth of max_idle_objects and of the
+ * objects that fit max_idle_bytes by `size`, but at least 1 and at most 64 objects. */
 
 /* Private: the part that the inlined paths read. The rest of the pool follows it in memory. */
 typedef struct tn_pool {
