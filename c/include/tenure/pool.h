@@ -3,8 +3,8 @@
  * A pool hands out built objects and takes them back with their buffers. Any thread may get an object
  * that another thread put. Idle objects wait in magazines, like the free slots of a shared slab. Their
  * number and bytes are bounded, and objects that no thread has needed for two windows of decay_ms are
- * taken apart. No idle object vanishes otherwise, and nothing runs in the background: the pool reads the
- * clock when magazines are exchanged, and in trim. */
+ * taken apart. No idle object vanishes otherwise, and nothing runs in the background: the pool reads
+ * the clock when magazines are exchanged, and in trim. */
 #ifndef TENURE_POOL_H
 #define TENURE_POOL_H
 

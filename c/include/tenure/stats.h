@@ -90,12 +90,12 @@ TN_API size_t tn_trim_all(void) TN_SYMBOL(tn_trim_all);
 /* 0 takes the default. */
 typedef struct tn_watch_options {
 	unsigned interval_ms;   /* time between two snapshots; default 1,000 */
-	unsigned growing_ms;    /* time an arena or scope grows without reset; default 60,000 */
-	unsigned idle_ms;       /* time a pool keeps the objects of a burst; default 60,000 */
+	unsigned growing_ms;    /* an arena or scope that grows this long without reset; default 60,000 */
+	unsigned idle_ms;       /* a pool that keeps the objects of a burst this long; default 60,000 */
 	unsigned slab_percent;  /* a slab less full than this for growing_ms; default 25 */
 	unsigned waste_percent; /* a heap that loses more than this to rounding; default 30 */
-	size_t least_bytes; /* an allocator with fewer committed bytes is not reported; default 256 KiB */
-	void *ctx;          /* for the callback */
+	size_t least_bytes;     /* committed bytes of the smallest allocator reported; default 256 KiB */
+	void *ctx;              /* for the callback */
 } tn_watch_options;
 
 typedef enum tn_finding {
