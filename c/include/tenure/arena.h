@@ -30,7 +30,7 @@ typedef struct tn_arena_options {
 	size_t retain_bytes;     /* chunk bytes kept at reset, always with the first chunk; default: the
 	                            need of recent use; TN_NONE: the first chunk only */
 	void *buffer;            /* the caller's storage, used before any chunk; must outlive the arena */
-	size_t buffer_bytes;     /* its size */
+	size_t buffer_bytes;     /* size of the buffer */
 	bool fixed;              /* never grow beyond the buffer or, without a buffer, the first chunk */
 	size_t reserve_bytes;    /* one contiguous address range of this size in place of chunks,
 	                            committed as it fills; excludes `buffer` and `source` */
