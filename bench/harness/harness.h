@@ -116,8 +116,7 @@ struct workload {
 	std::function<void()> setup; /* runs before any subject is made, to age the heap or load input */
 	unsigned threads = 1;
 	bool all_cpus = false; /* its threads pin themselves */
-	bool alone = false;    /* every run is one repeat in a process of its own: for what is measured
-	                          in memory */
+	bool alone = false;    /* every run is one repeat in a process of its own */
 };
 
 /* `const registration r("arena", workloads);` in any file of the driver adds workloads to a family. */

@@ -11,7 +11,7 @@ constexpr double round_ns = 6e6;
 workload larson_of(unsigned threads) {
 	setting s{threads, 1000};
 	return make_workload("larson-64", s, static_cast<double>(larson_replacements * threads), round_ns,
-		everybody_and_floor<larson, floor_shared, lives_size>(s));
+		all_and_floor<larson, floor_shared, lives_size>(s));
 }
 
 workload alone(workload w, size_t rounds) {

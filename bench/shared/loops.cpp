@@ -28,7 +28,7 @@ void add_linkages(std::vector<subject> &to, setting s) {
 
 workload pairs_of(unsigned threads) {
 	setting s{threads, 1};
-	std::vector<subject> all = everybody_and_floor<shared_pairs, floor_shared, 32>(s);
+	std::vector<subject> all = all_and_floor<shared_pairs, floor_shared, 32>(s);
 	all.push_back(hardened_subject(shared_shape::pair, s));
 	if (threads == 1)
 		add_linkages(all, s);
@@ -37,7 +37,7 @@ workload pairs_of(unsigned threads) {
 
 workload batches_of(const char *name, size_t count, unsigned threads) {
 	setting s{threads, count};
-	std::vector<subject> all = everybody_and_floor<shared_batches, floor_shared, 64>(s);
+	std::vector<subject> all = all_and_floor<shared_batches, floor_shared, 64>(s);
 	all.push_back(hardened_subject(shared_shape::batch, s));
 	return own_objects(name, s, static_cast<double>(count), std::move(all));
 }
@@ -67,10 +67,10 @@ std::vector<workload> workloads() {
 		all.push_back(batches_of("shared-batch-256", 256, threads));
 		all.push_back(batches_of("shared-batch-4096", 4096, threads));
 	}
-	all.push_back(own_objects(
-		"false-sharing-8", two, 1, everybody_and_floor<shared_writes, floor_shared, 8>(two)));
 	all.push_back(
-		own_objects("false-sharing-8-passed", two, 1, everybody<shared_writes_passed, 8>(two)));
+		own_objects("false-sharing-8", two, 1, all_and_floor<shared_writes, floor_shared, 8>(two)));
+	all.push_back(
+		own_objects("false-sharing-8-passed", two, 1, all_subjects<shared_writes_passed, 8>(two)));
 	return all;
 }
 

@@ -305,7 +305,7 @@ template <template <class> class C, size_t size> std::vector<subject> mallocs(se
 }
 
 /* The same, and the allocators of one size. */
-template <template <class> class C, size_t size> std::vector<subject> everybody(setting s) {
+template <template <class> class C, size_t size> std::vector<subject> all_subjects(setting s) {
 	std::vector<subject> all = mallocs<C, size>(s);
 	all.push_back(shared_subject<C, gslice_shared<size>>("gslice", s));
 	all.push_back(shared_subject<C, spinlock_shared<size>>("spinlock", s));
@@ -313,8 +313,8 @@ template <template <class> class C, size_t size> std::vector<subject> everybody(
 }
 
 template <template <class> class C, template <size_t> class Floor, size_t size>
-std::vector<subject> everybody_and_floor(setting s) {
-	std::vector<subject> all = everybody<C, size>(s);
+std::vector<subject> all_and_floor(setting s) {
+	std::vector<subject> all = all_subjects<C, size>(s);
 	all.push_back(shared_subject<C, Floor<size>>("floor", s));
 	return all;
 }
