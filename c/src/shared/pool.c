@@ -1,12 +1,14 @@
-/* The pool: built objects in magazines, their memory from a shared slab past its magazines.
+/* The pool: built objects in magazines. Their memory is a shared slab's, used past its magazines.
  *
- *   get, put (inline)   this thread's loaded magazine
- *   `- take, give       thread_cache.c: previous, depot; and if these do not help
- *      |- build_object  a slot of the shared slab, init
- *      `- drop_objects  fini, the slot goes back: beyond the bounds, after two idle windows, at trim
+ *   get, put (inline)          this thread's loaded magazine
+ *   `- take, give              thread_cache.c: previous, depot; and if these do not help
+ *      |- pool_take_object     a slot of the shared slab, init
+ *      `- pool_give_objects    fini, the slot goes back: beyond the bounds, after two idle windows, at trim
  *
  * I1  every live slot of `memory` is a built object: handed out, or idle in a magazine.
- * I2  hardened and debug: the state of its slot is SLOT_IDLE exactly while it is in a magazine. */
+ * I2  hardened and debug: the state of its slot is SLOT_IDLE exactly while it is in a magazine.
+ *
+ * A pool has no verify; hardened and debug check I2 with each change of a state. */
 #include <tenure/pool.h>
 
 #include <errno.h>
@@ -51,7 +53,7 @@ static pool *pool_enter(const tn_pool *hot, const char *operation) {
 	return p;
 }
 
-/* ---- what the magazines ask for ---- */
+/* ---- for the magazines ---- */
 
 static size_t pool_take_object(cache *c, void **slots, size_t count) {
 	pool *p = pool_of(c);
@@ -62,7 +64,7 @@ static size_t pool_take_object(cache *c, void **slots, size_t count) {
 	if (p->init == NULL)
 		memset(object, 0, p->size);
 	else if (!p->init(object, p->hot.ctx)) {
-		tn_shared_slab_put_back(p->memory, object, NULL);
+		tn_shared_slab_give(p->memory, object, NULL);
 		return errno = ENOMEM, CACHE_REFUSED;
 	}
 	tn_shared_slab_set_state(p->memory, object, SLOT_LIVE, SLOT_IDLE, "get", NULL);
@@ -76,7 +78,7 @@ static void pool_give_objects(cache *c, void **slots, size_t count) {
 		tn_shared_slab_set_state(p->memory, slots[i], SLOT_IDLE, SLOT_LIVE, "drop", NULL);
 		if (p->fini != NULL)
 			p->fini(slots[i], p->hot.ctx);
-		tn_shared_slab_put_back(p->memory, slots[i], NULL);
+		tn_shared_slab_give(p->memory, slots[i], NULL);
 	}
 }
 
@@ -91,7 +93,7 @@ static size_t pool_weight_of(const cache *c, void *const *slots, size_t count) {
 		tn_permit(slots[i], p->size);
 		size_t beside = p->size_of(slots[i], p->hot.ctx);
 		tn_forbid(slots[i], p->size);
-		weight = beside < PTRDIFF_MAX - weight ? weight + beside : PTRDIFF_MAX;
+		weight += tn_min(beside, PTRDIFF_MAX - weight);
 	}
 	return weight;
 }
@@ -107,10 +109,10 @@ static void pool_give_magazine(cache *c, magazine *m) {
 	tn_add(&pool_of(c)->magazine_count, (size_t)-1, TN_RELAXED);
 }
 
-/* One thread ends a window; after a long silence two of them are over. */
+/* One thread ends a window; after a long silence two windows are over. */
 static size_t pool_window_of(cache *c) {
 	pool *p = pool_of(c);
-	/* In this order: `began` may be later than a clock that was read before it. */
+	/* In this order: `began` may be later than a clock that was read before. */
 	uint64_t began = tn_get(&p->window_began, TN_ACQUIRE);
 	uint64_t now = tn_os_milliseconds();
 	if (p->decay_ms == TN_NONE || now - began < p->decay_ms)
@@ -161,7 +163,7 @@ void tn_pool_flush(tn_pool *hot) {
 	tn_cache_flush(&pool_enter(hot, "flush")->cache);
 }
 
-/* What the pool has beside the memory of its objects. */
+/* Adds the pool's own pages and its magazines. */
 static void pool_read_own(const pool *p, tn_stats *stats) {
 	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
 	stats->committed_bytes += own;
@@ -173,11 +175,11 @@ static void pool_read(const pool *p, tn_stats *stats) {
 	pool_read_own(p, stats);
 }
 
-/* Every live slot of the memory is an object, and of these some are idle. */
+/* Every live slot of the memory is an object; some of the objects are idle. */
 static void pool_read_idle(const pool *p, tn_stats *stats, idle_slots idle) {
-	size_t beside = idle.weight > idle.in_depot * p->size ? idle.weight - idle.in_depot * p->size : 0;
+	size_t beside = idle.weight - tn_min(idle.weight, idle.in_depot * p->size);
 	stats->slot_count = stats->live_count;
-	stats->live_count = stats->slot_count > idle.count ? stats->slot_count - idle.count : 0;
+	stats->live_count -= tn_min(stats->live_count, idle.count);
 	stats->live_bytes = stats->live_count * p->size;
 	stats->cached_bytes = idle.count * p->size + beside;
 	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
@@ -191,10 +193,8 @@ size_t tn_pool_trim(tn_pool *hot) {
 	tn_shared_slab_trim(p->memory);
 	tn_set(&p->window_began, tn_os_milliseconds(), TN_RELAXED);
 	pool_read(p, &after);
-	/* Others may have taken more meanwhile. */
-	return before.committed_bytes > after.committed_bytes
-	           ? before.committed_bytes - after.committed_bytes
-	           : 0;
+	/* Other threads may have taken more meanwhile. */
+	return before.committed_bytes - tn_min(before.committed_bytes, after.committed_bytes);
 }
 
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
@@ -210,14 +210,12 @@ static void pool_set_bounds(pool *p, const tn_pool_options *o) {
 	depot *d = &p->cache.depot;
 	d->most_slots = tn_option(o->max_idle_objects, SIZE_MAX);
 	d->most_weight = tn_option(o->max_idle_bytes, POOL_IDLE_BYTES);
-	size_t by_bytes = d->most_weight / p->size;
-	size_t bound = d->most_slots < by_bytes ? d->most_slots : by_bytes;
-	size_t most = bound / TN_SHARES_OF_BOUND;
-	most = most > MOST_POOL_CAPACITY ? MOST_POOL_CAPACITY : most == 0 && bound > 0 ? 1 : most;
+	size_t bound = tn_min(d->most_slots, d->most_weight / p->size);
+	size_t share = tn_min(tn_max(bound / TN_SHARES_OF_BOUND, 1), bound);
+	size_t most = tn_min(share, MOST_POOL_CAPACITY);
 	p->cache.most_capacity = (uint32_t)most;
-	/* Objects that must be weighed are, before there are many. */
-	size_t least = p->size_of == NULL ? LEAST_POOL_CAPACITY : 1;
-	p->cache.least_capacity = (uint32_t)(most < least ? most : least);
+	/* With size_of, objects are weighed before there are many. */
+	p->cache.least_capacity = (uint32_t)tn_min(most, p->size_of == NULL ? LEAST_POOL_CAPACITY : 1);
 }
 
 static void pool_look(const void *object, tn_position from, tn_listed *listed) {
@@ -279,8 +277,8 @@ static void pool_end_objects(void *const *slots, size_t count, void *ctx) {
 		pool_end_object(slots[i], ctx);
 }
 
-/* In the child of a fork, what threads that are no more had may be half built or half taken apart: only
- * what is idle is whole for sure. */
+/* In the child of a fork the objects of lost threads may be half built or half taken apart. Only idle
+ * objects are sure to be whole. */
 void tn_pool_destroy(tn_pool *hot) {
 	if (hot == NULL)
 		return;

@@ -515,7 +515,7 @@ void *tn_shared_slab_take(tn_shared_slab *hot, const void *site) {
 	return shared_take_slots(&s->cache, &p, 1) == 1 ? shared_set_live(s, p) : NULL;
 }
 
-void tn_shared_slab_put_back(tn_shared_slab *hot, void *p, const void *site) {
+void tn_shared_slab_give(tn_shared_slab *hot, void *p, const void *site) {
 	(void)site;
 	shared_slab *s = shared_enter(hot, "put");
 	shared_set_free(s, p);

@@ -1,5 +1,5 @@
-/* The shared slab in debug: a slab behind a lock. What debug adds (sites, quarantine, pages that fault,
- * the table of what was not freed) is the slab's and exists once; that it does not scale is the price.
+/* The shared slab in debug: a slab behind a lock. The slab has all that debug adds (sites, quarantine,
+ * pages that fault, the table of leaks), so that this exists once. The price: debug does not scale.
  * Handles are the locals of the other modes, without magazines. */
 #include <tenure/shared_slab.h>
 
@@ -29,6 +29,7 @@ static locked_slab *shared_of_cache(const cache *c) {
 	return (locked_slab *)(void *)((char *)(uintptr_t)c - offsetof(locked_slab, cache));
 }
 
+/* For a call that does not touch the slab: panics when it is not alive. */
 static locked_slab *shared_look(const tn_shared_slab *hot, const char *operation) {
 	locked_slab *s = (locked_slab *)(uintptr_t)hot;
 	if (s->state != TN_ALIVE)
@@ -108,7 +109,7 @@ void *tn_shared_slab_take(tn_shared_slab *s, const void *site) {
 	return shared_alloc_for(s, "get", site);
 }
 
-void tn_shared_slab_put_back(tn_shared_slab *s, void *p, const void *site) {
+void tn_shared_slab_give(tn_shared_slab *s, void *p, const void *site) {
 	shared_free_for(s, p, "put", site);
 }
 
@@ -175,8 +176,14 @@ bool tn_shared_slab_verify(const tn_shared_slab *s) {
 
 /* ---- create and destroy ---- */
 
-static tn_slab *shared_make_slab(
-	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o, size_t own_bytes) {
+tn_shared_slab *tn_shared_slab_make(
+	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
+	if (o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
+		return errno = EINVAL, NULL;
+	locked_slab draft = {.state = TN_ALIVE,
+		.own_bytes = tn_round_up(sizeof(locked_slab), TN_OS_PAGE),
+		.source = tn_chunks_from(o->source),
+		.cache = {.kind = kind}};
 	tn_slab_options inner = {.name = o->name,
 		.chunk_bytes = o->chunk_bytes,
 		.limit_bytes = o->limit_bytes,
@@ -186,25 +193,12 @@ static tn_slab *shared_make_slab(
 		.ctx = o->ctx,
 		.source = o->source,
 		.expendable = o->expendable};
-	if (o->limit_bytes != 0 && o->limit_bytes <= own_bytes)
-		inner.limit_bytes = 1; /* refused as lack of memory, after all else has been looked at */
-	else if (o->limit_bytes != 0)
-		inner.limit_bytes -= own_bytes;
-	tn_chunk_source source = tn_chunks_from(o->source);
-	return tn_slab_make(kind, &source, size, align, &inner);
-}
-
-tn_shared_slab *tn_shared_slab_make(
-	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
-	if (o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
-		return errno = EINVAL, NULL;
-	locked_slab draft = {.state = TN_ALIVE,
-		.own_bytes = tn_round_up(sizeof(locked_slab), TN_OS_PAGE),
-		.cache = {.kind = kind}};
-	draft.slab = shared_make_slab(kind, size, align, o, draft.own_bytes);
+	/* A limit of 1 is refused as lack of memory, after everything else has been looked at. */
+	if (o->limit_bytes != 0)
+		inner.limit_bytes = tn_max(o->limit_bytes, draft.own_bytes + 1) - draft.own_bytes;
+	draft.slab = tn_slab_make(kind, &draft.source, size, align, &inner);
 	if (draft.slab == NULL)
 		return NULL;
-	draft.source = tn_chunks_from(o->source);
 	locked_slab *s = tn_chunk_acquire(&draft.source, draft.own_bytes, TN_OS_PAGE);
 	if (s == NULL) {
 		tn_slab_destroy(draft.slab);
