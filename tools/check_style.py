@@ -334,8 +334,9 @@ def measured(source, names):
     if "instructions" in rows:
         return rows["instructions"][" ".join(names)]
     workload, subject, *peer = names
+    workload, _, threads = workload.partition("@")
     row = next(row for row in rows if (row["workload"], row["subject"], row["threads"]) ==
-               (workload, subject, 1))
+               (workload, subject, int(threads or 1)))
     return row["ratio"][peer[0]]["median"] if peer else row["ns_per_op"]
 
 
