@@ -361,8 +361,13 @@ def check_sources(path, text):
             yield line_of(text, match.start()), f"no results are named for {figure[0]}"
 
 
+def is_written(path):
+    """A text that people write, not the output of a run."""
+    return path.endswith(TEXT) and not path.startswith("bench/results/")
+
+
 RULES = [
-    (lambda path: path.endswith(TEXT) and "bench/results/" not in path, [check_lines]),
+    (is_written, [check_lines]),
     (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
     (lambda path: path.endswith(SOURCES), [check_indent, check_continuations, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot]),
@@ -399,7 +404,7 @@ def main():
     files = [path for path in files_of_the_tree() if path.endswith(TEXT)]
     sources = [path for path in files if path.endswith(SOURCES)]
     if sys.argv[1:] == ["--fix"]:
-        for path in files:
+        for path in filter(is_written, files):
             fix(path)
         if shutil.which(FORMATTER):
             subprocess.run([FORMATTER, "-i", *sources], check=True, cwd=ROOT)
