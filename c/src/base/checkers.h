@@ -1,6 +1,5 @@
-/* What debug tells AddressSanitizer and Valgrind about memory, where they are there: that nobody may
- * touch it, or that it may be used again. Under either of them every freed object is caught, whatever
- * the budget of the quarantine. */
+/* Debug tells AddressSanitizer and Valgrind, where they are present, which memory must not be touched.
+ * Under either of them every use of a freed object is caught, however small the quarantine is. */
 #ifndef TENURE_CHECKERS_H
 #define TENURE_CHECKERS_H
 
@@ -49,7 +48,7 @@ static inline void tn_permit(void *p, size_t size) {
 	VALGRIND_MAKE_MEM_DEFINED(p, size);
 }
 
-/* A block as its owner gets it: to be written before it is read. */
+/* Says that a block must be written before it is read. */
 static inline void tn_hand_out(void *p, size_t size) {
 	if (TN_MODE == TN_MODE_DEBUG)
 		VALGRIND_MAKE_MEM_UNDEFINED(p, size);

@@ -1,6 +1,6 @@
-/* A lock of four bytes that can lie anywhere, for critical sections of some ten nanoseconds: whoever
- * finds it held looks a few times more and then sleeps, so that a holder who lost its CPU costs nobody
- * else theirs.
+/* A lock of four bytes that can stand anywhere, for critical sections of some ten nanoseconds. A thread
+ * that finds it held looks a few times more and then sleeps, so that a holder that lost its CPU does
+ * not cost other threads theirs.
  *
  * The three states are those of Drepper 2011, "Futexes Are Tricky", mutex 2. */
 #ifndef TENURE_LOCK_H
@@ -23,10 +23,10 @@ typedef struct tn_lock {
 enum {
 	LOCK_FREE,
 	LOCK_HELD,
-	LOCK_AWAITED, /* held, and somebody may sleep until it is free */
+	LOCK_AWAITED, /* held, and a thread may sleep until it is free */
 };
 
-static inline void wait_for_lock(tn_lock *l) {
+static inline void lock_wait(tn_lock *l) {
 	for (int looks = 0; looks < TN_LOCK_LOOKS; looks++) {
 		uint32_t seen = LOCK_FREE;
 		if (tn_get(&l->state, TN_RELAXED) == LOCK_FREE &&
@@ -45,7 +45,7 @@ static inline bool tn_lock_try(tn_lock *l) {
 
 static inline void tn_lock_take(tn_lock *l) {
 	if (!tn_lock_try(l))
-		wait_for_lock(l);
+		lock_wait(l);
 }
 
 static inline void tn_lock_give(tn_lock *l) {

@@ -1,5 +1,5 @@
-/* Parts that all allocators share inside the library. Most belong to hardened and debug: they compile
- * to nothing, or are never called, in release. */
+/* Parts that all allocators share inside the library. Most belong to hardened and debug: in release
+ * they compile to nothing, or are never called. */
 #ifndef TENURE_MODES_H
 #define TENURE_MODES_H
 
@@ -24,7 +24,7 @@ enum {
 /* The address that the calling API function returns to. */
 #define TN_CALLER __builtin_return_address(0)
 
-/* For a call that only reads: panics when somebody is inside. */
+/* For a call that only reads: panics when a thread is inside. */
 static inline void tn_look(
 	const uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_RELEASE)
@@ -34,8 +34,8 @@ static inline void tn_look(
 		tn_busy_panic(kind, name, operation, other);
 }
 
-/* One caller at a time: notes in `busy` who is inside, and panics when somebody was. Debug sees every
- * overlap; hardened, without an atomic exchange, nearly every one. */
+/* One caller at a time: notes in `busy` the thread that is inside, and panics when there was one. Debug
+ * sees every overlap; hardened, without an atomic exchange, nearly every one. */
 static inline void tn_enter(
 	uintptr_t *busy, const char *kind, const char *name, const char *operation) {
 	if (TN_MODE == TN_MODE_HARDENED) {
@@ -54,7 +54,7 @@ static inline void tn_leave(uintptr_t *busy) {
 		tn_set(busy, 0, TN_RELAXED);
 }
 
-/* Contents of memory that its user has given up. */
+/* Overwrites memory that its user has given up. */
 static inline void tn_wipe(void *p, size_t size) {
 	if (size == 0)
 		return;
@@ -76,7 +76,7 @@ TN_INLINE void tn_wipe_slot(void *p, size_t size) {
 	}
 	for (two_words *words = p, *end = words + size / sizeof *words; words < end; words++) {
 		*words = (two_words){0, 0};
-		__asm__ volatile("" ::: "memory"); /* or the compiler makes it a memset again */
+		__asm__ volatile("" ::: "memory"); /* otherwise the compiler makes it a memset again */
 	}
 }
 
@@ -98,7 +98,7 @@ static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, co
 	to[size] = '\0';
 }
 
-/* A byte of text from elsewhere, for a log or a terminal: nothing that one of them would act on. */
+/* A byte of a text that others wrote, for a log or a terminal: control characters become '?'. */
 static inline char tn_plain(char c) {
 	return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
 }

@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a page: what commit, decommit and protect are rounded to. A constant on every platform that
+/* Bytes of a page, to which commit, decommit and protect are rounded. A constant on every platform that
  * Tenure supports; larger hardware pages only make decommit less precise. */
 #define TN_OS_PAGE ((size_t)4096)
 
-/* Bytes within which one thread's stores slow down another's loads: two lines, as they are fetched in
- * pairs. */
+/* Bytes within which the stores of one thread slow down the loads of another: two cache lines, because
+ * they are fetched in pairs. */
 #define TN_OS_LINE 128
 
-/* Address space without memory, aligned to `align` (a power of two of pages); NULL with ENOMEM. */
+/* Reserves address space without memory, aligned to `align` (a power of two of pages). NULL: ENOMEM. */
 void *tn_os_reserve(size_t size, size_t align);
 /* Gives address space back that tn_os_reserve returned. */
 void tn_os_release(void *p, size_t size);
@@ -23,13 +23,13 @@ void tn_os_release(void *p, size_t size);
 bool tn_os_commit(void *p, size_t size);
 /* Gives the memory of pages back; they stay usable and read as zero. */
 void tn_os_decommit(void *p, size_t size);
-/* Makes every access to pages fault, and undoes it; false when the system has no more mappings. */
+/* Makes every access to pages fault, and undoes it. False when the system has no more mappings. */
 bool tn_os_protect(void *p, size_t size);
 bool tn_os_unprotect(void *p, size_t size);
 /* Advises huge pages for a range. */
 void tn_os_huge(void *p, size_t size);
 
-/* One process-wide lock, for the page layer; held across fork so that the child finds it free. */
+/* One process-wide lock, for the page layer. A fork holds it, so that the child finds it free. */
 void tn_os_lock(void);
 void tn_os_unlock(void);
 
@@ -55,15 +55,15 @@ enum tn_os_fork {
 void tn_os_on_fork(
 	enum tn_os_fork which, void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
-/* Sleeps, at most until woken, while `*word` is `value`; the caller looks again. And wakes one. Neither
- * touches errno. */
+/* Sleeps while `*word` is `value`, at most until it is woken; the caller looks again. errno stays. */
 void tn_os_wait(const void *word, uint32_t value);
+/* Wakes one thread that sleeps on `word`. errno stays. */
 void tn_os_wake(const void *word);
 /* As tn_os_wait, but no longer than `milliseconds`. */
 void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds);
 /* Lets another thread run. */
 void tn_os_yield(void);
-/* Tells the processor that this is a loop that waits. */
+/* Tells the processor that a loop is waiting. */
 static inline void tn_os_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
@@ -71,24 +71,24 @@ static inline void tn_os_relax(void) {
 	__asm__ volatile("isb" ::: "memory");
 #endif
 }
-/* A clock that never goes back, from some moment on; and one that is some milliseconds behind it, and
- * read in a few nanoseconds. */
+/* A clock that never goes back. */
 uint64_t tn_os_milliseconds(void);
+/* The same, some milliseconds late, but read in a few nanoseconds. */
 uint64_t tn_os_coarse_milliseconds(void);
 /* The calling thread's number, as the system's tools show it; never 0. */
 uintptr_t tn_os_thread(void);
-/* Starts a thread that takes no signals, ENOMEM or ENOTSUP when it cannot; and waits for its end. One
- * at a time. */
+/* Starts a thread that takes no signals, one at a time. Fails with ENOMEM or ENOTSUP. */
 bool tn_os_start(void (*run)(void));
+/* Waits for the end of that thread. */
 void tn_os_join(void);
 
 /* The process's number, as the process itself sees it. */
 uint64_t tn_os_process(void);
-/* A variable of the environment; NULL when it is not set, or when the process has more rights than who
- * started it. */
+/* A variable of the environment. NULL when it is not set, or when the process has more rights than its
+ * caller. */
 const char *tn_os_variable(const char *name);
 
-/* The module that contains a code address and the module's base, for messages; the name may be "". */
+/* The module that contains a code address, and its base, for messages. The name may be "". */
 const char *tn_os_module(const void *code, uintptr_t *base);
 /* Writes to standard error, without buffering. */
 void tn_os_write(const char *text, size_t size);

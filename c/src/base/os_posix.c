@@ -22,7 +22,7 @@
 #endif
 
 void *tn_os_reserve(size_t size, size_t align) {
-	/* One reservation large enough to hold an aligned one, then cut at both ends. */
+	/* One reservation that is large enough for an aligned one, then cut at both ends. */
 	size_t whole = align > TN_OS_PAGE ? size + align : size;
 	if (whole < size)
 		return errno = ENOMEM, NULL;
@@ -91,9 +91,9 @@ static void os_undo_hooks(fork_hooks hooks[TN_FORK_COUNT], size_t first) {
 	}
 }
 
-/* The hooks' locks are taken before the process-wide one, which is held until after the fork: so what
- * is set then is what was called. A hook that is set meanwhile takes its locks before those of the
- * hooks after it. */
+/* The hooks' locks come before the process-wide one. That is held until after the fork, so that the
+ * hooks set then are those that were called. A hook that is set meanwhile takes its locks before those
+ * of the hooks after it. */
 static void os_before_fork(void) {
 	fork_hooks hooks[TN_FORK_COUNT] = {{NULL, NULL, NULL}};
 	os_lock();
@@ -150,20 +150,20 @@ static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static TN_ATOMIC(bool) exit_keys_made = true;
 
 /* ISO C has no conversion between pointers to functions and to objects; uintptr_t takes both. */
-static void call_at_exit(void *at_exit) {
+static void os_call_at_exit(void *at_exit) {
 	((void (*)(void))(uintptr_t)at_exit)();
 }
 
-static void make_exit_keys(void) {
+static void os_make_exit_keys(void) {
 	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
-		if (pthread_key_create(&exit_keys[i], call_at_exit) != 0)
+		if (pthread_key_create(&exit_keys[i], os_call_at_exit) != 0)
 			tn_set(&exit_keys_made, false, TN_RELAXED);
 }
 
 /* When the module that holds this copy of Tenure is closed: threads that end later must not call into
  * it. At exit this comes after the program's own destructors, which may still join threads. */
-__attribute__((destructor(101))) static void delete_exit_keys(void) {
-	pthread_once(&exit_once, make_exit_keys);
+__attribute__((destructor(101))) static void os_drop_exit_keys(void) {
+	pthread_once(&exit_once, os_make_exit_keys);
 	if (!tn_swap(&exit_keys_made, false, TN_RELAXED))
 		return;
 	for (size_t i = 0; i < TN_EXIT_COUNT; i++)
@@ -171,7 +171,7 @@ __attribute__((destructor(101))) static void delete_exit_keys(void) {
 }
 
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
-	pthread_once(&exit_once, make_exit_keys);
+	pthread_once(&exit_once, os_make_exit_keys);
 	return tn_get(&exit_keys_made, TN_RELAXED) &&
 	       pthread_setspecific(exit_keys[which], (void *)(uintptr_t)at_exit) == 0;
 }
@@ -202,7 +202,7 @@ void tn_os_wait(const void *word, uint32_t value) {
 	sched_yield();
 }
 
-/* A little at a time: nothing wakes it. */
+/* Sleeps a little at a time: nothing wakes it. */
 void tn_os_wait_for(const void *word, uint32_t value, unsigned milliseconds) {
 	struct timespec most = {0, (milliseconds < 10 ? milliseconds : 10) * 1000000};
 	(void)word, (void)value;
@@ -242,7 +242,7 @@ uintptr_t tn_os_thread(void) {
 
 static pthread_t started; /* between tn_os_start and tn_os_join */
 
-static void *call_started(void *run) {
+static void *os_call_started(void *run) {
 #ifdef __linux__
 	pthread_setname_np(pthread_self(), "tenure");
 #endif
@@ -261,8 +261,8 @@ bool tn_os_start(void (*run)(void)) {
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool done = pthread_create(&started, &attributes, call_started, (void *)(uintptr_t)run) == 0 ||
-	            pthread_create(&started, NULL, call_started, (void *)(uintptr_t)run) == 0;
+	bool done = pthread_create(&started, &attributes, os_call_started, (void *)(uintptr_t)run) == 0 ||
+	            pthread_create(&started, NULL, os_call_started, (void *)(uintptr_t)run) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return done || (errno = ENOMEM, false);

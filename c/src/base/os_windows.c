@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /* VirtualFree releases only what VirtualAlloc returned, so an aligned range cannot be cut from a larger
- * one: reserve the larger one, note where it lies, release it, and reserve the aligned part at once.
- * Another thread may take the place in between; then again. */
+ * one: reserve the larger one, note its place, release it, and reserve the aligned part at once.
+ * Another thread may take the place in between; then try again. */
 void *tn_os_reserve(size_t size, size_t align) {
 	enum { TRIES = 64 };
 	if (size > SIZE_MAX - align)
@@ -36,7 +36,7 @@ bool tn_os_commit(void *p, size_t size) {
 	return VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE) != NULL || (errno = ENOMEM, false);
 }
 
-/* Committed anew at once: the layer above counts on the pages staying usable. */
+/* Commits the pages again at once: the page layer needs them to stay usable. */
 void tn_os_decommit(void *p, size_t size) {
 	if (VirtualFree(p, size, MEM_DECOMMIT))
 		VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE);
@@ -52,7 +52,7 @@ bool tn_os_unprotect(void *p, size_t size) {
 	return VirtualProtect(p, size, PAGE_READWRITE, &before) != 0;
 }
 
-/* Large pages are a privilege there, asked for when memory is reserved. */
+/* Large pages need a privilege, and are requested when memory is reserved. */
 void tn_os_huge(void *p, size_t size) {
 	(void)p, (void)size;
 }
@@ -70,20 +70,20 @@ void tn_os_unlock(void) {
 static INIT_ONCE exit_once = INIT_ONCE_STATIC_INIT;
 static DWORD exit_indexes[TN_EXIT_COUNT];
 
-static void WINAPI call_at_exit(void *at_exit) {
+static void WINAPI os_call_at_exit(void *at_exit) {
 	if (at_exit != NULL)
 		((void (*)(void))at_exit)();
 }
 
-static BOOL CALLBACK make_exit_indexes(INIT_ONCE *once, void *parameter, void **context) {
+static BOOL CALLBACK os_make_exit_indexes(INIT_ONCE *once, void *parameter, void **context) {
 	(void)once, (void)parameter, (void)context;
 	for (int i = 0; i < TN_EXIT_COUNT; i++)
-		exit_indexes[i] = FlsAlloc(call_at_exit);
+		exit_indexes[i] = FlsAlloc(os_call_at_exit);
 	return TRUE;
 }
 
 bool tn_os_on_thread_exit(enum tn_os_exit which, void (*at_exit)(void)) {
-	InitOnceExecuteOnce(&exit_once, make_exit_indexes, NULL, NULL);
+	InitOnceExecuteOnce(&exit_once, os_make_exit_indexes, NULL, NULL);
 	return exit_indexes[which] != FLS_OUT_OF_INDEXES &&
 	       FlsSetValue(exit_indexes[which], (void *)at_exit);
 }
@@ -94,7 +94,7 @@ void tn_os_on_fork(
 	(void)which, (void)before, (void)in_parent, (void)in_child;
 }
 
-/* Without WaitOnAddress, which would be one more library to link. */
+/* WaitOnAddress would be one more library to link. */
 void tn_os_wait(const void *word, uint32_t value) {
 	(void)word, (void)value;
 	Sleep(0);

@@ -1,4 +1,4 @@
-/* Panics. The line is built in a buffer on the stack and written with one write. */
+/* Panics. The line is built in a buffer on the stack and written by one write. */
 #include "panic.h"
 
 #include <tenure/detail/front.h>
@@ -12,8 +12,8 @@
 
 const char tn_mode_marker = TN_MODE;
 
-/* The same symbol in every mode: two modes in one program are a duplicate definition. It stands beside
- * the marker, which every user refers to, so that the linker never leaves this object out. */
+/* The same symbol in every mode: two modes in one program are a duplicate definition. The marker beside
+ * it is referred to by every user, so the linker never leaves this object out. */
 extern const char tn_one_mode_per_program;
 const char tn_one_mode_per_program = TN_MODE;
 
@@ -25,7 +25,7 @@ tn_panic_hook tn_on_panic(tn_panic_hook next) {
 
 enum { LINE_BYTES = 512 };
 
-static size_t build_line(
+static size_t panic_print(
 	char *line, const char *kind, const char *name, const char *format, va_list rest) {
 	int head = name == NULL ? snprintf(line, LINE_BYTES, "tenure: %s: ", kind)
 	                        : snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
@@ -35,7 +35,7 @@ static size_t build_line(
 	return size < LINE_BYTES - 1 ? size : LINE_BYTES - 2;
 }
 
-static void write_line(char *line, size_t size) {
+static void panic_write(char *line, size_t size) {
 	line[size] = '\n';
 	tn_os_write(line, size + 1);
 }
@@ -44,23 +44,22 @@ void tn_report(const char *kind, const char *name, const char *format, ...) {
 	char line[LINE_BYTES];
 	va_list rest;
 	va_start(rest, format);
-	size_t size = build_line(line, kind, name, format, rest);
+	panic_write(line, panic_print(line, kind, name, format, rest));
 	va_end(rest);
-	write_line(line, size);
 }
 
 void tn_panic(const char *kind, const char *name, const char *format, ...) {
 	char line[LINE_BYTES];
 	va_list rest;
 	va_start(rest, format);
-	size_t size = build_line(line, kind, name, format, rest);
+	size_t size = panic_print(line, kind, name, format, rest);
 	va_end(rest);
 	line[size] = '\0';
 	tn_panic_hook now = tn_get(&panic_hook, TN_ACQUIRE);
 	if (now != NULL)
 		now(line);
 	else
-		write_line(line, size);
+		panic_write(line, size);
 	abort();
 }
 

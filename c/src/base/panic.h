@@ -8,7 +8,7 @@
 TN_PRINTF(3, 4)
 _Noreturn void tn_panic(const char *kind, const char *name, const char *format, ...);
 
-/* The same line without the abort, for what is worth a line and no misuse (the table of leaks). */
+/* Writes the same line without the abort: for the table of leaks, which is no misuse. */
 TN_PRINTF(3, 4)
 void tn_report(const char *kind, const char *name, const char *format, ...);
 
@@ -18,8 +18,7 @@ typedef struct tn_site_text {
 } tn_site_text;
 tn_site_text tn_site(const void *code);
 
-/* One caller at a time, in hardened and debug: notes who is inside, panics when somebody was, and goes
- * away in release. `busy` is the allocator's word for it. */
+/* Panics about a call that overlaps another one; debug names the `other` thread. */
 void tn_busy_panic(const char *kind, const char *name, const char *operation, uintptr_t other);
 
 #endif

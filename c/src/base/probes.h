@@ -1,6 +1,6 @@
 /* Static probes (USDT) where the system has them: perf and bpftrace see through them what profilers of
- * malloc do not, `perf list sdt_tenure:*` or `bpftrace -l 'usdt:PROGRAM:tenure:*'`. One that nobody
- * listens to is a nop.
+ * malloc do not, `perf list sdt_tenure:*` or `bpftrace -l 'usdt:PROGRAM:tenure:*'`. A probe
+ * without a listener is a nop.
  *
  *   tenure:chunk_acquire(address, bytes)   an allocator took a chunk from its source
  *   tenure:chunk_release(address, bytes)   and gave it back

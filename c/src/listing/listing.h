@@ -1,4 +1,4 @@
-/* All listed allocators: what their owners call. Nodes and how readers walk them: node.h. */
+/* All listed allocators, for their owners. Nodes, and how readers walk them: node.h. */
 #ifndef TENURE_LISTING_H
 #define TENURE_LISTING_H
 
@@ -8,13 +8,13 @@
 
 #include "node.h"
 
-/* What an owner publishes: where the position was that it writes with every call, how far that can go
- * before it publishes again, and the figures without that part; `stats` in the order of tn_stats, as
- * far as the kind has some. */
+/* The position that an owner writes with every call, as it was when the owner published: readers add
+ * how far it has come since. `room` is how far it can come before the owner publishes again. */
 typedef struct tn_position {
 	size_t at, room;
 } tn_position;
 
+/* The figures of a node are those of tn_stats, in its order, as many as the kind has. */
 #define TN_FIGURE_COUNT(end)                                                                           \
 	((offsetof(tn_stats, end) - offsetof(tn_stats, live_bytes)) / sizeof(size_t))
 enum {
@@ -24,9 +24,9 @@ enum {
 
 typedef struct tn_node_kind {
 	tn_kind kind;
-	size_t figures; /* that it has: TN_FIGURES_... */
-	/* Completes the published figures with what the owner writes with every call, which it reads while
-	 * the owner goes on: see TN_RACY. The object does not end meanwhile. NULL: they are complete. */
+	size_t figures; /* TN_FIGURES_... */
+	/* Completes the published figures by the owner's position, which it reads while the owner goes on:
+	 * see TN_RACY. The object does not end meanwhile. NULL: the published figures are complete. */
 	void (*look)(const void *object, tn_position from, tn_listed *listed);
 	/* For a scope that owns it: destroy (without a word about live objects), trim, stats and verify. */
 	void (*end)(void *object);
@@ -55,9 +55,9 @@ typedef struct tn_node_kind {
 		.stats = name##_stats,                                                                         \
 		.verify = name##_verify}
 
-/* A function that reads one aligned word which another thread writes with plain stores: one store on
- * every machine that Tenure runs on, though C knows no such thing. The word is a figure: it is checked
- * against its range, and nothing behind it is read. */
+/* A function that reads one aligned word while another thread writes it with plain stores. Every
+ * machine that Tenure runs on writes it at once, though C does not say so. The word is a figure: it is
+ * checked against its range, and is no pointer to follow. */
 #if defined(__GNUC__)
 #define TN_RACY __attribute__((no_sanitize("thread")))
 #else
@@ -67,7 +67,7 @@ typedef struct tn_node_kind {
 /* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind.
  *
  * parent   NULL for a root
- * node     where its node goes; NULL when it is not listed
+ * node     receives its node; NULL when it is not listed
  * returns  whether that is done
  * fails    ENOMEM */
 bool tn_list_object(
@@ -76,17 +76,17 @@ bool tn_list_object(
 /* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
 void tn_unlist_object(tn_node *n);
 
-/* The name that it is listed by, for its owner. */
+/* The name under which it is listed, for its owner. */
 static inline const char *tn_node_name(const tn_node *n) {
 	return (const char *)n->name;
 }
 
-/* Notes that something is older than its next snapshot, which would note it else: to be called where it
- * takes memory and that is no steady state, or with its resets. */
+/* Starts the age of an allocator. To be called when it first takes memory, and at its resets; otherwise
+ * the next snapshot starts it. */
 void tn_list_begin_age(tn_node *n, uint64_t resets);
 
-/* Publishes an allocator's figures, as many as its kind has; the name is ignored. To be called by the
- * owner, where it changes chunks or magazines. */
+/* Publishes the first `count` figures, as many as the kind has. To be called by the owner, where it
+ * changes chunks or magazines. */
 TN_INLINE void tn_list_publish(tn_node *n, const tn_stats *stats, size_t count, tn_position from) {
 	size_t figures[2 + TN_FIGURES_ALL];
 	figures[0] = from.at;
@@ -110,41 +110,43 @@ TN_INLINE void tn_node_set_64(tn_node *n, size_t index, uint64_t value) {
 		tn_set(&n->figures[index + i], words[i], TN_RELEASE);
 }
 
-/* Whether this was asked of the owner since the last time: TN_WANT_TRIM, or TN_WANT_COUNT (of partly
- * used chunks, which takes a walk). NULL: no. */
+/* Takes a request of readers: TN_WANT_TRIM, or TN_WANT_COUNT (of partly used chunks, which needs a
+ * walk). Returns whether there was one; of NULL, none. */
 static inline bool tn_list_take_wanted(tn_node *n, size_t what) {
 	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
 	if (TN_LIKELY((wanted & what) == 0))
 		return false;
-	/* What is asked for just now may be lost; it will be asked for again. */
+	/* A request at this moment may be lost; the next snapshot repeats it. */
 	tn_set(&n->wanted, wanted & ~what, TN_RELAXED);
 	return true;
 }
 
-/* ---- for scopes, whose nodes lie in memory of their own ---- */
+/* ---- for scopes, which contain their nodes ---- */
 
-/* Records that begin with zero, or as they were given back; each holds a node at `node_offset`. They
- * are never given back to the page layer. */
+/* Records that contain a node each, at `node_offset`. A record begins as zeros, or as it was given
+ * back. Their memory never goes back to the page layer. */
 typedef struct tn_records {
 	size_t bytes, node_offset;
 	/* Under the lock. */
-	char *oldest, *youngest; /* unused, linked by `newer` of the node of each */
-	size_t count, fresh;     /* of them; the first ones, that were never used */
+	char *oldest, *youngest; /* unused ones, linked by `newer` of their nodes */
+	size_t count, fresh;     /* of them; of these the first ones, never used */
 } tn_records;
 
-/* How many must lie unused before one is used again, so that a stale pointer finds it unused. */
+/* Records that stay unused before one is used again, so that a stale pointer finds an unused one. */
 enum { TN_RECORDS_IDLE = TN_MODE == TN_MODE_DEBUG ? 1024 : 0 };
 
-/* Takes up to `*count` records, linked by `newer` of the node of each; how many, in `*count`. NULL:
- * ENOMEM. */
+/* Takes up to `*count` records, linked by `newer` of their nodes, and stores their number there.
+ *
+ * returns  the first one
+ * fails    NULL: ENOMEM */
 void *tn_list_take_records(tn_records *store, size_t *count);
 void tn_list_give_records(tn_records *store, void *first, size_t count);
 
-/* To be called before something is listed: arranges for forks, and starts the live view if the
+/* To be called before an allocator is listed: sets the hooks of fork, and starts the live view if the
  * environment asks for it. */
 void tn_list_begin(void);
 
-/* Lists and unlists a node that lies in the object; for the parent, see I3 in node.h. */
+/* Lists an object that contains its node. The parent's links are protected as I3 in node.h says. */
 TN_INLINE void tn_list_node(
 	tn_node *parent, tn_node *n, const tn_node_kind *kind, void *object, const char *name) {
 	size_t size = 0;
@@ -162,11 +164,11 @@ TN_INLINE void tn_list_node(
 	tn_node_link(n, parent);
 }
 
-/* Gives a listed node another parent. */
+/* Gives a listed node another parent. I3 holds for both parents. */
 void tn_list_move_node(tn_node *n, tn_node *parent);
 
-/* The parent of all roots, and the lock under which it and shared parents are changed. Below it stand
- * the page layer's lock and nothing else. */
+/* The parent of all roots, and the lock under which it and shared parents are changed. A holder takes
+ * no other lock than the page layer's. */
 extern tn_node tn_list_root;
 void tn_list_lock(void);
 void tn_list_unlock(void);

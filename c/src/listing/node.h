@@ -1,8 +1,8 @@
-/* A listed allocator: who it is, where it is in the tree, and its figures, for readers on other threads
+/* A listed allocator: its name, its place in the tree, and its figures, for readers on other threads
  * that neither stop nor slow down its owner.
  *
- * Nodes are type-stable: memory that was a node once is one for ever, so that a reader may look at one
- * that has gone. What it read counts only if `life` was odd and the same before and after.
+ * Nodes are type-stable: memory that was a node once is one for ever, so that a reader may read a node
+ * that has gone. Its reads count only if `life` was odd and the same before and after them.
  *
  *   owner                                      reader, on any thread
  *   list: fields, life odd, link               walk by newest and older; below each node in turn
@@ -10,14 +10,16 @@
  *   unlist: unlink, life even                  a node that has gone: back to its parent, and on from
  *                                              the place that it had there
  *
- * I1  newest and older link what one parent has, by falling places; a place is given once by a parent.
- * I2  a node is unlinked before it is used again; what a reader that stands on it finds then has
- *     another life.
+ * I1  newest and older link the children of one parent, by falling places; a parent gives a place once.
+ * I2  a node is unlinked before it is used again; a reader that stands on it then finds another life.
  * I3  the links below one parent are changed by one thread at a time: its owner, or under the lock of
  *     listing.c.
  *
- * Every field is stored with release and loaded with acquire, where Linux would have barriers: what is
- * read after a field of a later life sees that life. The sequence lock is that of Lameter 2005. */
+ * No verify can check these while owners go on; c/tests/relacy/listed.cpp tries the orders of stores
+ * and loads.
+ *
+ * Every field is stored with release and loaded with acquire, where Linux would have barriers: a read
+ * after one of a field of a later life sees that life. The sequence lock is that of Lameter 2005. */
 #ifndef TENURE_LISTED_H
 #define TENURE_LISTED_H
 
@@ -35,31 +37,31 @@ enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
 
 typedef struct tn_node {
 	TN_ATOMIC(size_t) life;   /* odd while it is listed */
-	TN_ATOMIC(size_t) number; /* of its allocator among those that were here; stays when that moves */
+	TN_ATOMIC(size_t) number; /* counts the allocators that were here; the same after a move */
 	TN_ATOMIC(struct tn_node *) parent;
-	TN_ATOMIC(struct tn_node *) newest; /* of what is below it */
+	TN_ATOMIC(struct tn_node *) newest; /* child */
 	TN_ATOMIC(struct tn_node *) older;  /* below the same parent */
 	TN_ATOMIC(size_t) place;            /* below its parent */
-	TN_ATOMIC(size_t) version;          /* of the figures: odd while they are written, 0 before */
+	TN_ATOMIC(size_t) version; /* of the figures: odd while they are written, 0 before the first */
 	TN_ATOMIC(size_t) figures[TN_NODE_FIGURES];
 	TN_ATOMIC(char) name[TN_NODE_NAME_BYTES]; /* its owner reads it as a string */
 	TN_ATOMIC(const void *) kind;
 	TN_ATOMIC(void *) object;
 	TN_ATOMIC(size_t) since_ms;
 	TN_ATOMIC(size_t) seen_resets;
-	TN_ATOMIC(size_t) moved;  /* how many walks had begun when it last got another parent */
-	TN_ATOMIC(size_t) wanted; /* of the owner, by readers: TN_WANT_... */
+	TN_ATOMIC(size_t) moved;  /* walks that had begun when it last got another parent */
+	TN_ATOMIC(size_t) wanted; /* requests of readers to the owner: TN_WANT_... */
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
-	TN_GUARDED(size_t) places; /* that it has given */
-	/* The allocators that a scope owns, newest first. */
+	TN_GUARDED(size_t) places; /* given so far */
+	/* The allocators that a scope owns, newest first (base/list.h). */
 	struct tn_node *owned, *next_owned, **link_owned;
 	TN_GUARDED(size_t) index; /* of this memory, among all nodes */
 } tn_node;
 
 /* ---- owners ---- */
 
-/* Begins a life; all other fields are stored. Readers find it only when it has begun. */
+/* Begins a life, when all other fields are stored. Readers find the node only after that. */
 static inline void tn_node_link(tn_node *n, tn_node *parent) {
 	tn_node *older = tn_get(&parent->newest, TN_RELAXED);
 	size_t place = TN_AT(parent->places) + 1;
@@ -74,7 +76,7 @@ static inline void tn_node_link(tn_node *n, tn_node *parent) {
 	tn_set(&parent->newest, n, TN_RELEASE);
 }
 
-/* Ends a life, when no reader can find it any more. */
+/* Ends a life, when no reader can find the node any more. */
 static inline void tn_node_unlink(tn_node *n) {
 	tn_node *older = tn_get(&n->older, TN_RELAXED);
 	tn_node *newer = TN_AT(n->newer);
@@ -105,7 +107,7 @@ static inline void tn_node_publish(tn_node *n, const size_t *figures, size_t cou
 
 /* ---- readers ---- */
 
-/* A node as a reader met it. */
+/* A node as a reader found it. */
 typedef struct tn_step {
 	tn_node *node; /* NULL: none */
 	size_t life, place, number;
@@ -115,8 +117,8 @@ static inline bool tn_node_is(const tn_node *n, size_t life) {
 	return tn_get(&n->life, TN_ACQUIRE) == life;
 }
 
-/* The figures as the owner published them; false when it has not, or (a snapshot is not worth waiting
- * for) writes them all the time. */
+/* Copies the figures as the owner published them. Returns false when it has not, or when it writes them
+ * all the time: a snapshot is not worth a wait. */
 static inline bool tn_node_read(const tn_node *n, size_t *figures, size_t count) {
 	for (int looks = 0; looks < TN_NODE_LOOKS; looks++) {
 		size_t version = tn_get(&n->version, TN_ACQUIRE);
@@ -130,18 +132,18 @@ static inline bool tn_node_read(const tn_node *n, size_t *figures, size_t count)
 	return false;
 }
 
-/* Meets n, if it is listed below `parent` now. */
+/* Finds n, if it is listed below `parent` now. */
 static inline bool tn_node_find(tn_node *n, const tn_node *parent, tn_step *step) {
 	size_t life = tn_get(&n->life, TN_ACQUIRE);
-	tn_step met = {n, life, tn_get(&n->place, TN_ACQUIRE), tn_get(&n->number, TN_ACQUIRE)};
+	tn_step found = {n, life, tn_get(&n->place, TN_ACQUIRE), tn_get(&n->number, TN_ACQUIRE)};
 	if (life % 2 == 0 || tn_get(&n->parent, TN_ACQUIRE) != parent || !tn_node_is(n, life))
 		return false;
-	*step = met;
+	*step = found;
 	return true;
 }
 
-/* The newest below `parent` with a place under `place`; no node when there is none, when the parent has
- * gone, or when the list changes faster than it can be read. */
+/* Finds the newest child with a place under `place`. There is none when the parent has no such child or
+ * has gone, or when the list changes faster than it can be read. */
 static inline tn_step tn_node_find_below(const tn_node *parent, size_t parent_life, size_t place) {
 	const tn_step none = {NULL, 0, 0, 0};
 	tn_step at = none;
@@ -150,10 +152,10 @@ static inline tn_step tn_node_find_below(const tn_node *parent, size_t parent_li
 		size_t last = SIZE_MAX;
 		if (!tn_node_is(parent, parent_life))
 			return none;
-		/* A node that went and came back is at the front again. */
+		/* A node that went and came back is at the front of the list again. */
 		while (n != NULL && tn_node_find(n, parent, &at) && at.place < last) {
-			/* The parent's life is looked at once more: this could be below its next one, whose places
-			 * are higher. */
+			/* The parent is asked once more: the node may be below its next life, whose places are
+			 * higher. */
 			if (at.place < place)
 				return tn_node_is(parent, parent_life) ? at : none;
 			last = at.place;
@@ -167,7 +169,7 @@ static inline tn_step tn_node_find_below(const tn_node *parent, size_t parent_li
 	return none;
 }
 
-/* The next one after `at` below the same parent. */
+/* Finds the child after `at` below the same parent. */
 static inline tn_step tn_node_find_next(tn_step at, const tn_node *parent, size_t parent_life) {
 	tn_node *older = tn_get(&at.node->older, TN_ACQUIRE);
 	tn_step next = {NULL, 0, 0, 0};

@@ -1,6 +1,9 @@
-/* The live view: snapshots in a file of memory that others can only read. Nothing in it is ever read
- * back, and it is large enough from the start, so that neither a reader nor a full disk of memory
- * matters to the process. */
+/* The live view: snapshots in a file of memory that other processes can only read. The library reads
+ * nothing back from it, and the file has its full size from the start; so neither a reader nor a lack
+ * of memory matters to the process.
+ *
+ * tn_live_start   live_begin: show the file, set the observer's work
+ * live_publish    in the observer's thread: keep the file shown, one row for each listed allocator */
 #include "live.h"
 
 #include <tenure/stats.h>
@@ -16,23 +19,23 @@
 #include "observer.h"
 #include "os_view.h"
 
-enum { LIVE_INTERVAL_MS = 250, MALLOC_INTERVAL_MS = 1000 };
+enum { LIVE_INTERVAL_MS = 250, LIVE_PROCESS_INTERVAL_MS = 1000 };
 
 static struct {
-	tn_lock lock; /* starts and ends; the observer does without */
+	tn_lock lock; /* of tn_live_start and tn_live_stop */
 	bool on;
-	TN_ATOMIC(bool) asked; /* whether the environment was */
-	/* Of the observer, while it is on. */
+	TN_ATOMIC(bool) asked; /* the environment was looked at */
+	/* Of the observer's thread while the view is on. */
 	tn_os_shown shown;
-	uint64_t process; /* that it is of; 0 before */
+	uint64_t process; /* whose view it is; 0 before */
 	uint64_t started_ms;
-	uint64_t malloc_ms; /* when malloc was asked */
+	uint64_t process_ms; /* when the figures of the process were read; 0: not yet */
 	tn_live_state state;
 } live;
 
 _Static_assert((int)TN_LIVE_DEBUG == TN_MODE_DEBUG, "the modes have their numbers");
 
-static bool show_live(tn_os_shown *shown) {
+static bool live_show(tn_os_shown *shown) {
 	if (!tn_os_show(shown, TN_LIVE_NAME, sizeof(tn_live_file)))
 		return false;
 	tn_live_file *file = shown->p;
@@ -47,7 +50,7 @@ static bool show_live(tn_os_shown *shown) {
 	return true;
 }
 
-static tn_live_row row_of(const tn_listed *listed) {
+static tn_live_row live_row_of(const tn_listed *listed) {
 	const tn_stats *s = &listed->stats;
 	tn_live_row row = {.id = listed->id,
 		.parent_id = listed->parent_id,
@@ -77,62 +80,51 @@ static tn_live_row row_of(const tn_listed *listed) {
 	return row;
 }
 
-static bool add_row(const tn_listed *listed, void *ctx) {
+static bool live_push_row(const tn_listed *listed, void *ctx) {
 	tn_live_file *file = ctx;
 	if (live.state.row_count == TN_LIVE_ROWS) {
 		live.state.left_out_count++;
 		return true;
 	}
-	tn_live_row row = row_of(listed);
+	tn_live_row row = live_row_of(listed);
 	tn_live_store(&file->rows[live.state.row_count++], &row, sizeof row);
 	return true;
 }
 
-static void ask_malloc(uint64_t now) {
-	if (live.malloc_ms != 0 && now - live.malloc_ms < MALLOC_INTERVAL_MS)
-		return;
-	tn_os_malloc is;
-	tn_os_ask_malloc(&is);
-	live.malloc_ms = now;
-	_Static_assert(sizeof live.state.malloc_name == sizeof is.name, "a state holds malloc's name");
-	memcpy(live.state.malloc_name, is.name, sizeof is.name);
-	live.state.malloc_allocated_bytes = is.allocated_bytes;
-	live.state.malloc_active_bytes = is.active_bytes;
-	live.state.malloc_held_bytes = is.held_bytes;
-	live.state.resident_bytes = tn_os_resident_bytes();
-}
-
-/* A program that closes all files, as one that goes into the background does, has closed this one too:
- * it gets another. */
-static void keep_shown(void) {
+/* A program that closes all its files, as a daemon does, has closed this one too: then there is a new
+ * one. */
+static void live_keep_shown(void) {
 	tn_os_shown other = {0};
-	if (tn_os_is_shown(&live.shown) || !show_live(&other))
+	if (tn_os_is_shown(&live.shown) || !live_show(&other))
 		return;
 	tn_os_hide(&live.shown);
 	live.shown = other;
 }
 
-static void publish_live(void) {
-	keep_shown();
+static void live_publish(void) {
+	live_keep_shown();
 	tn_live_file *file = live.shown.p;
 	uint64_t now = tn_os_milliseconds();
-	ask_malloc(now);
+	if (live.process_ms == 0 || now - live.process_ms >= LIVE_PROCESS_INTERVAL_MS) {
+		tn_os_read_process(&live.state);
+		live.process_ms = now;
+	}
 	live.state.taken_ms = now;
 	live.state.row_count = live.state.left_out_count = 0;
 	tn_live_begin(file);
-	tn_stats_snapshot(add_row, file);
+	tn_stats_snapshot(live_push_row, file);
 	tn_live_store(&file->state, &live.state, sizeof live.state);
 	tn_live_end(file);
 }
 
-static bool start_live(void) {
+static bool live_begin(void) {
 	tn_os_find_malloc();
 	live.process = tn_os_process();
 	live.started_ms = tn_os_milliseconds();
-	live.malloc_ms = 0;
-	if (!show_live(&live.shown))
+	live.process_ms = 0;
+	if (!live_show(&live.shown))
 		return false;
-	if (tn_observer_set(TN_OBSERVED_LIVE, LIVE_INTERVAL_MS, publish_live))
+	if (tn_observer_set(TN_OBSERVED_LIVE, LIVE_INTERVAL_MS, live_publish))
 		return true;
 	tn_os_hide(&live.shown);
 	return false;
@@ -159,7 +151,7 @@ static void live_enter(void) {
 
 bool tn_live_start(void) {
 	live_enter();
-	live.on = live.on || start_live();
+	live.on = live.on || live_begin();
 	bool on = live.on;
 	tn_lock_give(&live.lock);
 	return on;
@@ -175,10 +167,10 @@ void tn_live_stop(void) {
 	tn_lock_give(&live.lock);
 }
 
-/* The module that holds this copy of Tenure is closed; at exit it makes no difference. A child that was
- * made without what fork calls has no view, and maybe a lock that nobody will give back. */
+/* When the module that holds this copy of Tenure is closed; at exit it makes no difference. A child
+ * that was made without the hooks of fork has no view, and may have a lock that is held for ever. */
 #if defined(__GNUC__)
-__attribute__((destructor)) static void end_live(void) {
+__attribute__((destructor)) static void live_end(void) {
 	if (live.process == tn_os_process())
 		tn_live_stop();
 }

@@ -1,10 +1,10 @@
-/* What the live view's file holds: never read by the process that writes it, by others at any time.
- * Fixed widths, so that any reader fits any process; words, so that a snapshot can be copied while the
- * next one is written.
+/* The format of the live view's file. The process that writes it never reads it; others read it at any
+ * time. Widths are fixed, so that any reader fits any process. The file consists of words, so that a
+ * snapshot can be copied while the next one is written.
  *
  * One sequence lock (Lameter 2005): odd while a snapshot is written, 0 before the first. Every word is
- * stored with release and loaded with acquire: who has loaded one of a later snapshot then sees that
- * the sequence has changed. */
+ * stored with release and loaded with acquire: a reader that has loaded a word of a later snapshot then
+ * sees that the sequence has changed. */
 #ifndef TENURE_LIVE_FORMAT_H
 #define TENURE_LIVE_FORMAT_H
 
@@ -16,20 +16,20 @@
 
 #include "../base/atomics.h"
 
-/* Of the file, as the system shows it among a process's open files. */
+/* Name of the file, as the system shows it among a process's open files; and its first bytes. */
 #define TN_LIVE_NAME "tenure-live"
 #define TN_LIVE_MAGIC "TNLIVE\r\n"
 
-/* The version changes with every change of what stands below. */
+/* The version changes with every change of the structs below. */
 enum { TN_LIVE_VERSION = 1, TN_LIVE_ROWS = 4096 };
 
 /* The numbers of TN_MODE. */
 enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
 
-/* What a figure says that is not known. */
+/* A figure that is not known. */
 #define TN_LIVE_UNKNOWN UINT64_MAX
 
-/* Written once, before anybody can see the file. */
+/* Written once, before other processes can see the file. */
 typedef struct tn_live_header {
 	char magic[8];
 	uint32_t version, header_bytes, row_bytes, row_max;
@@ -42,12 +42,13 @@ typedef struct tn_live_state {
 	uint64_t taken_ms;       /* when the snapshot was taken */
 	uint64_t row_count;      /* rows that follow */
 	uint64_t left_out_count; /* allocators for which there was no row */
-	uint64_t resident_bytes; /* of the process */
-	char malloc_name[16];    /* "" when nothing is known about malloc */
+	uint64_t resident_bytes; /* of memory that back the process; 0 when not known */
+	char malloc_name[16];    /* "glibc", "jemalloc", "mimalloc"; "" when its figures are not known */
+	/* Handed out; of pages with live blocks; taken from the system. */
 	uint64_t malloc_allocated_bytes, malloc_active_bytes, malloc_held_bytes;
 } tn_live_state;
 
-/* tn_listed. */
+/* A tn_listed. */
 typedef struct tn_live_row {
 	uint64_t id, parent_id, age_ms;
 	uint32_t kind; /* tn_kind */
@@ -69,7 +70,7 @@ static inline void tn_live_begin(tn_live_file *file) {
 	tn_set(&file->sequence, file->sequence + 1, TN_RELAXED);
 }
 
-/* Between begin and end; `size` in whole words. */
+/* Copies `size` bytes, whole words, between begin and end. */
 static inline void tn_live_store(void *to, const void *from, size_t size) {
 	uint64_t word;
 	for (size_t i = 0; i < size / sizeof word; i++) {
@@ -86,7 +87,7 @@ static inline uint64_t tn_live_sequence(const tn_live_file *file) {
 	return tn_get(&file->sequence, TN_ACQUIRE);
 }
 
-/* What was loaded counts only if the sequence was even, not 0, and the same before and after. */
+/* Copies words; they count only if the sequence was even, not 0, and the same before and after. */
 static inline void tn_live_load(void *to, const void *from, size_t size) {
 	uint64_t word;
 	for (size_t i = 0; i < size / sizeof word; i++) {

@@ -27,9 +27,9 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* Sealed after it is mapped: the mapping goes on to be writable, and is the only one. A system that
- * does not know the seal would let others write. */
-static bool map_shown(tn_os_shown *shown) {
+/* Sealed after it is mapped: this mapping stays writable, and is the only one that is. A system
+ * that does not know the seal would let others write. */
+static bool os_map_shown(tn_os_shown *shown) {
 	struct stat is;
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 	if (fallocate(shown->file, 0, 0, (off_t)shown->size) != 0 || fstat(shown->file, &is) != 0)
@@ -54,7 +54,7 @@ bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
 		shown->file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (shown->file < 0)
 		return errno = errno == ENOSYS ? ENOTSUP : ENOMEM, false;
-	if (map_shown(shown))
+	if (os_map_shown(shown))
 		return true;
 	int error = errno;
 	close(shown->file);
@@ -75,6 +75,7 @@ void tn_os_hide_in_child(const tn_os_shown *shown) {
 	if (tn_os_is_shown(shown))
 		close(shown->file);
 }
+
 static struct {
 	const char *name;
 	int (*mallctl)(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
@@ -82,9 +83,8 @@ static struct {
 		size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *);
 } malloc_found;
 
-/* A function of the module that the program's malloc is of: not of a library that has an allocator for
- * itself. */
-static void *beside_malloc(const char *name) {
+/* A function of the module that has the program's malloc: a library may have one of its own. */
+static void *os_find_in_malloc(const char *name) {
 	void *malloc_at = dlsym(RTLD_DEFAULT, "malloc"), *at = dlsym(RTLD_DEFAULT, name);
 	Dl_info one, other;
 	if (malloc_at == NULL || at == NULL || dladdr(malloc_at, &one) == 0 || dladdr(at, &other) == 0)
@@ -93,46 +93,47 @@ static void *beside_malloc(const char *name) {
 }
 
 void tn_os_find_malloc(void) {
-	void *mallctl = beside_malloc("mallctl"), *info = beside_malloc("mi_process_info");
+	void *mallctl = os_find_in_malloc("mallctl"), *info = os_find_in_malloc("mi_process_info");
 	memcpy(&malloc_found.mallctl, &mallctl, sizeof mallctl);
 	memcpy(&malloc_found.mi_process_info, &info, sizeof info);
-	malloc_found.name = mallctl != NULL                      ? "jemalloc"
-	                    : info != NULL                       ? "mimalloc"
-	                    : beside_malloc("mallinfo2") != NULL ? "glibc"
-	                                                         : "";
+	malloc_found.name = mallctl != NULL                          ? "jemalloc"
+	                    : info != NULL                           ? "mimalloc"
+	                    : os_find_in_malloc("mallinfo2") != NULL ? "glibc"
+	                                                             : "";
 }
 
-static uint64_t ask_jemalloc(const char *name) {
+static uint64_t os_read_jemalloc(const char *name) {
 	size_t value = 0, size = sizeof value;
 	return malloc_found.mallctl(name, &value, &size, NULL, 0) == 0 ? value : UINT64_MAX;
 }
 
-void tn_os_ask_malloc(tn_os_malloc *figures) {
-	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	strcpy(figures->name, malloc_found.name);
+static void os_read_malloc(tn_live_state *state) {
+	state->malloc_allocated_bytes = state->malloc_active_bytes = state->malloc_held_bytes =
+		TN_LIVE_UNKNOWN;
+	strcpy(state->malloc_name, malloc_found.name);
 	if (malloc_found.mallctl != NULL) {
-		/* Its figures are those of the last time that this was advanced. */
+		/* Its figures are those of the last time that the epoch was advanced. */
 		uint64_t epoch = 1;
 		size_t size = sizeof epoch;
 		malloc_found.mallctl("epoch", &epoch, &size, &epoch, size);
-		figures->allocated_bytes = ask_jemalloc("stats.allocated");
-		figures->active_bytes = ask_jemalloc("stats.active");
-		figures->held_bytes = ask_jemalloc("stats.resident");
+		state->malloc_allocated_bytes = os_read_jemalloc("stats.allocated");
+		state->malloc_active_bytes = os_read_jemalloc("stats.active");
+		state->malloc_held_bytes = os_read_jemalloc("stats.resident");
 	} else if (malloc_found.mi_process_info != NULL) {
 		size_t unused, committed;
 		malloc_found.mi_process_info(
 			&unused, &unused, &unused, &unused, &unused, &committed, &unused, &unused);
-		figures->held_bytes = committed;
+		state->malloc_held_bytes = committed;
 #ifdef HAVE_MALLINFO2
 	} else if (malloc_found.name[0] != '\0') {
 		struct mallinfo2 is = mallinfo2();
-		figures->allocated_bytes = is.uordblks + is.hblkhd;
-		figures->held_bytes = is.arena + is.hblkhd;
+		state->malloc_allocated_bytes = is.uordblks + is.hblkhd;
+		state->malloc_held_bytes = is.arena + is.hblkhd;
 #endif
 	}
 }
 
-uint64_t tn_os_resident_bytes(void) {
+static uint64_t os_read_resident(void) {
 	char text[128];
 	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
@@ -141,6 +142,11 @@ uint64_t tn_os_resident_bytes(void) {
 	text[size < 0 ? 0 : size] = '\0';
 	const char *second = strchr(text, ' ');
 	return second == NULL ? 0 : strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void tn_os_read_process(tn_live_state *state) {
+	os_read_malloc(state);
+	state->resident_bytes = os_read_resident();
 }
 #else
 bool tn_os_show(tn_os_shown *shown, const char *name, size_t size) {
@@ -165,11 +171,7 @@ void tn_os_hide_in_child(const tn_os_shown *shown) {
 void tn_os_find_malloc(void) {
 }
 
-void tn_os_ask_malloc(tn_os_malloc *figures) {
-	*figures = (tn_os_malloc){"", UINT64_MAX, UINT64_MAX, UINT64_MAX};
-}
-
-uint64_t tn_os_resident_bytes(void) {
-	return 0;
+void tn_os_read_process(tn_live_state *state) {
+	(void)state;
 }
 #endif

@@ -1,11 +1,13 @@
 /* The operating system for the live view: a file of memory, and the figures of the process and of its
- * malloc. os_view.c implements it for Linux; elsewhere there is no file, and nothing is known. */
+ * malloc. os_view.c implements it for Linux; elsewhere there is no such file. */
 #ifndef TENURE_OS_VIEW_H
 #define TENURE_OS_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "live_format.h"
 
 /* A file of memory that other processes of the same user find among the process's open files, by its
  * name, and can read, but neither write nor cut. */
@@ -23,18 +25,9 @@ void tn_os_hide(const tn_os_shown *shown);
 /* As tn_os_hide, in the child of a fork: calls only functions that a signal handler may call. */
 void tn_os_hide_in_child(const tn_os_shown *shown);
 
-/* The figures of the process's malloc; UINT64_MAX for those that it does not tell. */
-typedef struct tn_os_malloc {
-	char name[16];            /* "glibc", "jemalloc", "mimalloc"; "" when it tells nothing */
-	uint64_t allocated_bytes; /* handed out */
-	uint64_t active_bytes;    /* of pages with live blocks */
-	uint64_t held_bytes;      /* taken from the system */
-} tn_os_malloc;
 /* Finds out which malloc the process has; not while a library is being opened that waits for this. */
 void tn_os_find_malloc(void);
-/* Asks it for its figures, which may take its locks. */
-void tn_os_ask_malloc(tn_os_malloc *figures);
-/* Bytes of memory that back the process; 0 where the system does not say. */
-uint64_t tn_os_resident_bytes(void);
+/* Reads the figures of malloc, which may take its locks, and the resident bytes into `state`. */
+void tn_os_read_process(tn_live_state *state);
 
 #endif

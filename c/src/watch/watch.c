@@ -1,18 +1,24 @@
-/* The watch: looks at all listed allocators now and then, and remembers of each what tells a silent
- * failure from use. It is a caller of tn_stats_snapshot like any other.
+/* The watch: looks at all listed allocators now and then, and remembers of each the few figures that
+ * tell a silent failure from use. It calls tn_stats_snapshot as any program can.
  *
- * A scope is looked at with all that is below it, when the snapshot has left it: the connection that
- * keeps its requests is as bad as the one that allocates in its own. What grows below one that was
- * reported is not reported again above.
+ * A scope is looked at with all allocators below it, when the snapshot has left it: a connection that
+ * keeps its requests is as bad as one that allocates in its own scope. Growth below a scope that was
+ * reported is not reported again for the scopes above it.
  *
- * What is remembered lies in two tables by id, the one of the last look and the one that is being
- * filled: so what has gone is forgotten. Each finding is a streak: looks in a row, over a time, at
- * which it held. */
-#include <tenure/stats.h>
-
+ * The watch remembers in two tables by id: the one of the last look, and the one that this look fills.
+ * So it forgets an allocator that has gone. Each finding is a streak: looks in a row, over a time, at
+ * which it held.
+ *
+ * watch_look      tn_stats_snapshot, leave_levels, keep_table
+ *   watch_visit   leave_levels, look_at, count_below
+ *   look_at       take_entry, find_growth, find_idle, find_sparse or find_waste
+ *   find_...      keep_streak, report */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <tenure/stats.h>
 
 #include "../base/lock.h"
 #include "../base/modes.h"
@@ -20,10 +26,11 @@
 #include "observer.h"
 
 enum {
-	LOOKS_LEAST = 3, /* in a row, whatever the times are */
-	TABLE_LEAST = 256,
-	TABLE_MOST = 1 << 17, /* allocators above the least size; more are not watched */
-	FINDINGS = TN_FOUND_WASTE + 1,
+	WATCH_LOOKS_MIN = 3, /* in a row, whatever the times are */
+	WATCH_TABLE_MIN = 256,
+	WATCH_TABLE_MAX = 1 << 17, /* entries; half as many allocators are watched */
+	WATCH_LEVELS = 64,         /* a scope further down is looked at without the ones below it */
+	WATCH_FINDINGS = TN_FOUND_WASTE + 1,
 };
 
 typedef struct streak {
@@ -37,8 +44,8 @@ typedef struct watched {
 	uint64_t grew_ms; /* when live bytes were seen to be more than before */
 	size_t live_bytes, slot_count;
 	size_t live_at_first; /* of the streak of growing */
-	streak streaks[FINDINGS];
-	bool told[FINDINGS];
+	streak streaks[WATCH_FINDINGS];
+	bool told[WATCH_FINDINGS];
 } watched;
 
 typedef struct watch_table {
@@ -46,13 +53,11 @@ typedef struct watch_table {
 	size_t capacity, count; /* a power of two; at most half of it used */
 } watch_table;
 
-/* A scope that the snapshot is in, and what it and the ones below it hold. */
+/* A scope that the snapshot is in; the figures are its own and of all below it that were visited. */
 typedef struct pending {
 	tn_listed listed;
-	bool told_below; /* something below it was reported for growing, now or before */
+	bool told_below; /* an allocator below it was reported for growing, now or before */
 } pending;
-
-enum { LEVELS = 64 }; /* what is deeper is looked at without what is below it */
 
 static struct {
 	tn_lock lock; /* of tn_watch */
@@ -61,13 +66,13 @@ static struct {
 	tn_watch_callback callback;
 	watch_table before, now;
 	uint64_t now_ms;
-	pending levels[LEVELS];
+	pending levels[WATCH_LEVELS];
 	unsigned depth; /* levels that are in use */
 } watch;
 
 /* ---- the tables ---- */
 
-static bool make_table(watch_table *t, size_t capacity) {
+static bool watch_make_table(watch_table *t, size_t capacity) {
 	*t = (watch_table){.capacity = capacity};
 	t->entries = tn_pages_acquire(capacity * sizeof(watched), TN_OS_PAGE);
 	if (t->entries == NULL)
@@ -76,27 +81,26 @@ static bool make_table(watch_table *t, size_t capacity) {
 	return true;
 }
 
-static void drop_table(watch_table *t) {
+static void watch_drop_table(watch_table *t) {
 	if (t->entries != NULL)
 		tn_pages_release(t->entries, t->capacity * sizeof(watched), TN_OS_PAGE);
 	*t = (watch_table){.capacity = 0};
 }
 
 /* The entry of an id, or the empty one where it belongs (Fibonacci hashing, Knuth 1973). */
-static watched *find_entry(const watch_table *t, uint64_t id) {
+static watched *watch_find_entry(const watch_table *t, uint64_t id) {
 	size_t i = (size_t)(id * 0x9e3779b97f4a7c15u >> 32) & (t->capacity - 1);
 	while (t->entries[i].id != 0 && t->entries[i].id != id)
 		i = (i + 1) & (t->capacity - 1);
 	return &t->entries[i];
 }
 
-/* The entry of an allocator in the new table, as it was left at the last look; NULL when that is full.
- * */
-static watched *recall(const tn_listed *listed) {
+/* An entry of the new table for an allocator, as the last look left it; NULL when the table is full. */
+static watched *watch_take_entry(const tn_listed *listed) {
 	if (watch.now.count >= watch.now.capacity / 2)
 		return NULL;
-	watched *w = find_entry(&watch.now, listed->id);
-	*w = *find_entry(&watch.before, listed->id);
+	watched *w = watch_find_entry(&watch.now, listed->id);
+	*w = *watch_find_entry(&watch.before, listed->id);
 	if (w->id == 0)
 		*w = (watched){.id = listed->id,
 			.resets = listed->stats.resets,
@@ -107,33 +111,30 @@ static watched *recall(const tn_listed *listed) {
 	return w;
 }
 
-/* The filled table is the old one now; the next one has room for twice as many. */
-static void turn_tables(void) {
-	watch_table filled = watch.now;
-	size_t capacity = filled.capacity;
-	if (filled.count >= capacity / 4 && capacity < TABLE_MOST)
+/* Keeps the filled table for the next look. The other one is emptied; where the filled one is getting
+ * full, a larger one takes its place. */
+static void watch_keep_table(void) {
+	watch_table empty = watch.before, larger;
+	watch.before = watch.now;
+	size_t capacity = watch.before.capacity;
+	if (watch.before.count >= capacity / 4 && capacity < WATCH_TABLE_MAX)
 		capacity *= 2;
-	watch.now = watch.before;
-	watch.before = filled;
-	if (watch.now.capacity < capacity) {
-		watch_table larger;
-		if (make_table(&larger, capacity)) {
-			drop_table(&watch.now);
-			watch.now = larger;
-			return;
-		}
+	if (empty.capacity < capacity && watch_make_table(&larger, capacity)) {
+		watch_drop_table(&empty);
+		empty = larger;
 	}
-	watch.now.count = 0;
-	memset(watch.now.entries, 0, watch.now.capacity * sizeof(watched));
+	empty.count = 0;
+	memset(empty.entries, 0, empty.capacity * sizeof(watched));
+	watch.now = empty;
 }
 
-/* ---- what is looked for ---- */
+/* ---- findings ---- */
 
 typedef struct bytes_text {
 	char text[24];
 } bytes_text;
 
-static bytes_text show_bytes(size_t bytes) {
+static bytes_text watch_print_bytes(size_t bytes) {
 	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
 	bytes_text t;
 	double value = (double)bytes;
@@ -144,8 +145,40 @@ static bytes_text show_bytes(size_t bytes) {
 	return t;
 }
 
-/* Carries a streak on, or ends it; whether it has been long enough. */
-static bool hold_streak(streak *s, bool holds, uint64_t since_ms, unsigned least_ms) {
+/* Names an allocator; one that a scope owns, also by the scope. Returns the length. */
+static int watch_print_name(char *text, size_t size, const tn_listed *listed) {
+	const char *ident = listed->ident;
+	int length = snprintf(text, size, "%s \"%s\"%s%s%s", tn_kind_name(listed->kind), listed->stats.name,
+		ident[0] == '\0' ? "" : " (", ident, ident[0] == '\0' ? "" : ")");
+	bool owned = listed->kind != TN_KIND_SCOPE && listed->depth > 0 && listed->depth <= watch.depth;
+	if (!owned)
+		return length;
+	length += snprintf(text + length, size - (size_t)length, " of ");
+	return length + watch_print_name(
+						text + length, size - (size_t)length, &watch.levels[listed->depth - 1].listed);
+}
+
+/* Reports a finding once for each allocator. */
+TN_PRINTF(4, 5)
+static void watch_report(
+	watched *w, tn_finding finding, const tn_listed *listed, const char *format, ...) {
+	char message[512];
+	va_list rest;
+	if (w->told[finding])
+		return;
+	w->told[finding] = true;
+	int length = watch_print_name(message, sizeof message, listed);
+	length += snprintf(message + length, sizeof message - (size_t)length, ": ");
+	va_start(rest, format);
+	vsnprintf(message + length, sizeof message - (size_t)length, format, rest);
+	va_end(rest);
+	for (char *c = message; *c != '\0'; c++)
+		*c = tn_plain(*c);
+	watch.callback(finding, listed, message, watch.options.ctx);
+}
+
+/* Continues a streak, or ends it. Returns whether it has been long enough. */
+static bool watch_keep_streak(streak *s, bool holds, uint64_t since_ms, unsigned least_ms) {
 	if (!holds) {
 		*s = (streak){.since_ms = 0};
 		return false;
@@ -154,42 +187,21 @@ static bool hold_streak(streak *s, bool holds, uint64_t since_ms, unsigned least
 		s->since_ms = since_ms;
 	s->looks++;
 	/* The next look would be too late. */
-	return s->looks >= LOOKS_LEAST &&
+	return s->looks >= WATCH_LOOKS_MIN &&
 	       watch.now_ms + watch.options.interval_ms / 2 >= s->since_ms + least_ms;
 }
 
-/* Which allocator: of one that a scope owns, also which scope. */
-static int show_name(char *text, size_t size, const tn_listed *listed) {
-	const char *ident = listed->ident;
-	int length = snprintf(text, size, "%s \"%s\"%s%s%s", tn_kind_name(listed->kind), listed->stats.name,
-		ident[0] == '\0' ? "" : " (", ident, ident[0] == '\0' ? "" : ")");
-	bool owned = listed->kind != TN_KIND_SCOPE && listed->depth > 0 && listed->depth <= watch.depth;
-	if (!owned)
-		return length;
-	length += snprintf(text + length, size - (size_t)length, " of ");
-	return length +
-	       show_name(text + length, size - (size_t)length, &watch.levels[listed->depth - 1].listed);
-}
-
-static void report(watched *w, tn_finding finding, const tn_listed *listed, const char *what) {
-	char message[512];
-	if (w->told[finding])
-		return;
-	w->told[finding] = true;
-	int length = show_name(message, sizeof message, listed);
-	snprintf(message + length, sizeof message - (size_t)length, ": %s", what);
-	for (char *c = message; *c != '\0'; c++)
-		*c = tn_plain(*c);
-	watch.callback(finding, listed, message, watch.options.ctx);
-}
-
-static double seconds_of(const streak *s) {
+static double watch_seconds_of(const streak *s) {
 	return (double)(watch.now_ms - s->since_ms) / 1000;
 }
 
-/* Growing: not once less, not reset, and more within the last half of the time. */
-static void look_for_growth(watched *w, const tn_listed *listed, bool told_below) {
-	const tn_stats *stats = &listed->stats;
+static unsigned watch_percent_of(size_t part, size_t whole) {
+	return whole == 0 ? 100 : (unsigned)((double)part / (double)whole * 100);
+}
+
+/* Growing: never less, not reset, and more within the last half of the time. */
+static void watch_find_growth(watched *w, const pending *p) {
+	const tn_stats *stats = &p->listed.stats;
 	streak *s = &w->streaks[TN_FOUND_GROWING];
 	if (stats->live_bytes > w->live_bytes || s->since_ms == 0)
 		w->grew_ms = watch.now_ms;
@@ -198,172 +210,152 @@ static void look_for_growth(watched *w, const tn_listed *listed, bool told_below
 	if (undone || still || s->since_ms == 0)
 		w->live_at_first = stats->live_bytes;
 	uint64_t known =
-		listed->age_ms < watch.options.interval_ms ? listed->age_ms : watch.options.interval_ms;
+		p->listed.age_ms < watch.options.interval_ms ? p->listed.age_ms : watch.options.interval_ms;
 	bool long_enough =
-		hold_streak(s, !undone && !still, watch.now_ms - known, watch.options.growing_ms);
-	if (!long_enough || stats->live_bytes <= w->live_at_first || told_below)
-		return;
-	char what[128];
-	snprintf(what, sizeof what, "grew from %s to %s in %.1f s and is never reset",
-		show_bytes(w->live_at_first).text, show_bytes(stats->live_bytes).text, seconds_of(s));
-	report(w, TN_FOUND_GROWING, listed, what);
+		watch_keep_streak(s, !undone && !still, watch.now_ms - known, watch.options.growing_ms);
+	if (long_enough && stats->live_bytes > w->live_at_first && !p->told_below)
+		watch_report(w, TN_FOUND_GROWING, &p->listed, "grew from %s to %s in %.1f s and is never reset",
+			watch_print_bytes(w->live_at_first).text, watch_print_bytes(stats->live_bytes).text,
+			watch_seconds_of(s));
 }
 
-/* Idle objects, and what is at its bound. */
-static void look_for_idle(watched *w, const tn_listed *listed, bool told_below) {
-	(void)told_below;
-	const tn_stats *stats = &listed->stats;
-	char what[128];
-	/* What was built and is not there was taken apart. */
+/* Idle objects of a pool, and a pool at its bound. */
+static void watch_find_idle(watched *w, const pending *p) {
+	const tn_stats *stats = &p->listed.stats;
+	/* Objects that were built and are not there were taken apart. */
 	uint64_t built = stats->refills - w->refills;
 	uint64_t stayed = stats->slot_count > w->slot_count ? stats->slot_count - w->slot_count : 0;
 	bool thrashes = built > stayed;
-	streak *s = &w->streaks[TN_FOUND_AT_BOUND];
-	if (hold_streak(s, thrashes, watch.now_ms, 0)) {
-		snprintf(what, sizeof what,
+	if (watch_keep_streak(&w->streaks[TN_FOUND_AT_BOUND], thrashes, watch.now_ms, 0))
+		watch_report(w, TN_FOUND_AT_BOUND, &p->listed,
 			"is at its bound: objects are taken apart and built again, %llu in %u ms",
 			(unsigned long long)built, watch.options.interval_ms);
-		report(w, TN_FOUND_AT_BOUND, listed, what);
-	}
 	size_t idle = stats->slot_count - stats->live_count;
 	bool burst =
 		idle > stats->slot_count / 2 && stats->cached_bytes >= watch.options.least_bytes && !thrashes;
-	s = &w->streaks[TN_FOUND_IDLE];
-	if (hold_streak(s, burst && built == 0, watch.now_ms, watch.options.idle_ms)) {
-		snprintf(what, sizeof what, "keeps %zu of %zu objects (%s) idle for %.1f s", idle,
-			stats->slot_count, show_bytes(stats->cached_bytes).text, seconds_of(s));
-		report(w, TN_FOUND_IDLE, listed, what);
-	}
+	streak *s = &w->streaks[TN_FOUND_IDLE];
+	if (watch_keep_streak(s, burst && built == 0, watch.now_ms, watch.options.idle_ms))
+		watch_report(w, TN_FOUND_IDLE, &p->listed, "keeps %zu of %zu objects (%s) idle for %.1f s",
+			idle, stats->slot_count, watch_print_bytes(stats->cached_bytes).text, watch_seconds_of(s));
 }
 
-static unsigned percent_of(size_t part, size_t whole) {
-	return whole == 0 ? 100 : (unsigned)((double)part / (double)whole * 100);
-}
-
-static void look_for_sparse(watched *w, const tn_listed *listed, bool told_below) {
-	(void)told_below;
-	const tn_stats *stats = &listed->stats;
+static void watch_find_sparse(watched *w, const pending *p) {
+	const tn_stats *stats = &p->listed.stats;
 	streak *s = &w->streaks[TN_FOUND_SPARSE];
-	unsigned used = percent_of(stats->live_count, stats->slot_count);
+	unsigned used = watch_percent_of(stats->live_count, stats->slot_count);
 	bool sparse = stats->chunk_count > 1 && used < watch.options.slab_percent;
-	if (!hold_streak(s, sparse, watch.now_ms, watch.options.growing_ms))
-		return;
-	char what[128];
-	snprintf(what, sizeof what, "uses %u %% of %zu chunks (%s) for %.1f s", used, stats->chunk_count,
-		show_bytes(stats->committed_bytes).text, seconds_of(s));
-	report(w, TN_FOUND_SPARSE, listed, what);
+	if (watch_keep_streak(s, sparse, watch.now_ms, watch.options.growing_ms))
+		watch_report(w, TN_FOUND_SPARSE, &p->listed, "uses %u %% of %zu chunks (%s) for %.1f s", used,
+			stats->chunk_count, watch_print_bytes(stats->committed_bytes).text, watch_seconds_of(s));
 }
 
-static void look_for_waste(watched *w, const tn_listed *listed, bool told_below) {
-	(void)told_below;
-	const tn_stats *stats = &listed->stats;
-	unsigned wasted = stats->live_bytes == 0 ? 0 : percent_of(stats->waste_bytes, stats->live_bytes);
+static void watch_find_waste(watched *w, const pending *p) {
+	const tn_stats *stats = &p->listed.stats;
+	unsigned wasted =
+		stats->live_bytes == 0 ? 0 : watch_percent_of(stats->waste_bytes, stats->live_bytes);
 	bool much = stats->live_bytes >= watch.options.least_bytes && wasted > watch.options.waste_percent;
-	if (!hold_streak(&w->streaks[TN_FOUND_WASTE], much, watch.now_ms, 0))
-		return;
-	char what[128];
-	snprintf(
-		what, sizeof what, "%u %% of %s live is rounding", wasted, show_bytes(stats->live_bytes).text);
-	report(w, TN_FOUND_WASTE, listed, what);
+	if (watch_keep_streak(&w->streaks[TN_FOUND_WASTE], much, watch.now_ms, 0))
+		watch_report(w, TN_FOUND_WASTE, &p->listed, "%u %% of %s live is rounding", wasted,
+			watch_print_bytes(stats->live_bytes).text);
 }
+
+/* ---- looks ---- */
 
 #define WATCH_FINDING(constant, number, name, finding) [constant] = finding,
-static const unsigned char finding_of_kind[] = {TN_KINDS(WATCH_FINDING)};
-static void (*const looks[FINDINGS])(watched *w, const tn_listed *listed, bool told_below) = {
-	[TN_FOUND_GROWING] = look_for_growth,
-	[TN_FOUND_IDLE] = look_for_idle,
-	[TN_FOUND_SPARSE] = look_for_sparse,
-	[TN_FOUND_WASTE] = look_for_waste,
+static const unsigned char watch_finding_of_kind[] = {TN_KINDS(WATCH_FINDING)};
+static void (*const watch_find[WATCH_FINDINGS])(watched *w, const pending *p) = {
+	[TN_FOUND_GROWING] = watch_find_growth,
+	[TN_FOUND_IDLE] = watch_find_idle,
+	[TN_FOUND_SPARSE] = watch_find_sparse,
+	[TN_FOUND_WASTE] = watch_find_waste,
 };
 
-/* Whether it is, or was, reported for growing. */
-static bool look_at_one(const tn_listed *listed, bool told_below) {
-	unsigned finding = finding_of_kind[listed->kind];
-	if (listed->stats.committed_bytes < watch.options.least_bytes || finding == 0)
-		return false;
-	watched *w = recall(listed);
-	if (w == NULL)
-		return false;
-	looks[finding](w, listed, told_below);
-	w->resets = listed->stats.resets;
-	w->refills = listed->stats.refills;
-	w->live_bytes = listed->stats.live_bytes;
-	w->slot_count = listed->stats.slot_count;
-	return w->told[TN_FOUND_GROWING];
-}
-
-/* Counts what was below a level to the level above. */
-static void count_below(const tn_listed *listed, bool told) {
+/* Looks at one allocator, and counts it to the level above. */
+static void watch_look_at(const pending *p) {
+	const tn_stats *stats = &p->listed.stats;
+	unsigned finding = watch_finding_of_kind[p->listed.kind];
+	bool looks = stats->committed_bytes >= watch.options.least_bytes && finding != 0;
+	watched *w = looks ? watch_take_entry(&p->listed) : NULL;
+	if (w != NULL) {
+		watch_find[finding](w, p);
+		w->resets = stats->resets;
+		w->refills = stats->refills;
+		w->live_bytes = stats->live_bytes;
+		w->slot_count = stats->slot_count;
+	}
 	if (watch.depth == 0)
 		return;
 	pending *above = &watch.levels[watch.depth - 1];
-	above->listed.stats.live_bytes += listed->stats.live_bytes;
-	above->listed.stats.committed_bytes += listed->stats.committed_bytes;
-	above->told_below |= told;
+	above->listed.stats.live_bytes += stats->live_bytes;
+	above->listed.stats.committed_bytes += stats->committed_bytes;
+	above->told_below |= p->told_below || (w != NULL && w->told[TN_FOUND_GROWING]);
 }
 
 /* The snapshot has left all levels from `depth` on. */
-static void leave_levels(unsigned depth) {
-	while (watch.depth > depth) {
-		const pending *p = &watch.levels[--watch.depth];
-		bool told = look_at_one(&p->listed, p->told_below);
-		count_below(&p->listed, told || p->told_below);
-	}
+static void watch_leave_levels(unsigned depth) {
+	while (watch.depth > depth)
+		watch_look_at(&watch.levels[--watch.depth]);
 }
 
-static bool look_at_listed(const tn_listed *listed, void *ctx) {
+static bool watch_visit(const tn_listed *listed, void *ctx) {
 	(void)ctx;
-	leave_levels(listed->depth);
-	if (listed->kind == TN_KIND_SCOPE && watch.depth < LEVELS) {
-		pending *p = &watch.levels[watch.depth++];
-		*p = (pending){.listed = *listed};
-		p->listed.stats.live_bytes += listed->stats.external_bytes;
-		p->listed.stats.committed_bytes += listed->stats.external_bytes;
+	pending p = {.listed = *listed};
+	watch_leave_levels(listed->depth);
+	if (listed->kind == TN_KIND_SCOPE && watch.depth < WATCH_LEVELS) {
+		p.listed.stats.live_bytes += listed->stats.external_bytes;
+		p.listed.stats.committed_bytes += listed->stats.external_bytes;
+		watch.levels[watch.depth++] = p;
 	} else {
-		count_below(listed, look_at_one(listed, false));
+		watch_look_at(&p);
 	}
 	return true;
 }
 
-static void look_at_all(void) {
+static void watch_look(void) {
 	watch.now_ms = tn_os_milliseconds();
 	watch.depth = 0;
-	tn_stats_snapshot(look_at_listed, NULL);
-	leave_levels(0);
-	turn_tables();
+	tn_stats_snapshot(watch_visit, NULL);
+	watch_leave_levels(0);
+	watch_keep_table();
 }
 
 /* ---- on and off ---- */
 
-static unsigned or_default(unsigned value, unsigned otherwise) {
-	return value == 0 ? otherwise : value;
+static void watch_set_options(const tn_watch_options *o) {
+	watch.options = *o;
+	if (o->interval_ms == 0)
+		watch.options.interval_ms = 1000;
+	if (o->growing_ms == 0)
+		watch.options.growing_ms = 60 * 1000;
+	if (o->idle_ms == 0)
+		watch.options.idle_ms = 60 * 1000;
+	if (o->slab_percent == 0)
+		watch.options.slab_percent = 25;
+	if (o->waste_percent == 0)
+		watch.options.waste_percent = 30;
+	if (o->least_bytes == 0)
+		watch.options.least_bytes = (size_t)256 << 10;
 }
 
-static void take_options(const tn_watch_options *o) {
-	watch.options = (tn_watch_options){
-		.interval_ms = or_default(o->interval_ms, 1000),
-		.growing_ms = or_default(o->growing_ms, 60 * 1000),
-		.idle_ms = or_default(o->idle_ms, 60 * 1000),
-		.slab_percent = or_default(o->slab_percent, 25),
-		.waste_percent = or_default(o->waste_percent, 30),
-		.least_bytes = o->least_bytes == 0 ? (size_t)256 << 10 : o->least_bytes,
-		.ctx = o->ctx,
-	};
+static void watch_end(void) {
+	tn_observer_set(TN_OBSERVED_WATCH, 0, NULL);
+	watch_drop_table(&watch.before);
+	watch_drop_table(&watch.now);
 }
 
-static bool begin_watch(const tn_watch_options *o, tn_watch_callback callback) {
-	take_options(o);
+static bool watch_begin(const tn_watch_options *o, tn_watch_callback callback) {
+	watch_set_options(o);
 	watch.callback = callback;
-	bool made = make_table(&watch.before, TABLE_LEAST) && make_table(&watch.now, TABLE_LEAST);
-	if (made && tn_observer_set(TN_OBSERVED_WATCH, watch.options.interval_ms, look_at_all))
+	bool made = watch_make_table(&watch.before, WATCH_TABLE_MIN) &&
+	            watch_make_table(&watch.now, WATCH_TABLE_MIN);
+	if (made && tn_observer_set(TN_OBSERVED_WATCH, watch.options.interval_ms, watch_look))
 		return true;
-	int why = made ? errno : ENOMEM;
-	drop_table(&watch.before);
-	drop_table(&watch.now);
-	return errno = why, false;
+	int error = made ? errno : ENOMEM;
+	watch_end();
+	return errno = error, false;
 }
 
-/* The child of a fork is not watched. */
+/* The child of a fork is not watched. Stores only. */
 static void watch_in_child(void) {
 	tn_set(&watch.lock.state, LOCK_FREE, TN_RELAXED);
 	/* They may have been changing hands. */
@@ -377,10 +369,8 @@ bool tn_watch(const tn_watch_options *options, tn_watch_callback callback) {
 		return errno = EINVAL, false;
 	tn_os_on_fork(TN_FORK_WATCH, NULL, NULL, watch_in_child);
 	tn_lock_take(&watch.lock);
-	tn_observer_set(TN_OBSERVED_WATCH, 0, NULL);
-	drop_table(&watch.before);
-	drop_table(&watch.now);
-	bool done = callback == NULL || begin_watch(o, callback);
+	watch_end();
+	bool done = callback == NULL || watch_begin(o, callback);
 	tn_lock_give(&watch.lock);
 	return done;
 }
