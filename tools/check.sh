@@ -34,12 +34,14 @@ plain() {
 # Without models and threads, because Valgrind is slow. Resident memory cannot be measured under it.
 check_valgrind() {
 	plain || return
-	local failed=0 program log=$build/valgrind.log
-	local tests=$build/test/c/tests
-	for program in "$tests"/{release,hardened,debug}.test_{arena,arena_blocks,slab,base}; do
+	local failed=0 mode program log=$build/valgrind.log
+	local tests='base.*:arena.*:arena_blocks.*:slab.*:slabs/slab.*'
+	for mode in release hardened debug; do
+		program=$build/test/c/tests/$mode.tests
 		echo "valgrind $program"
-		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" \
-			--gtest_brief=1 --gtest_filter=-arena.reserve_gives_back_above_retain_bytes_at_reset \
+		valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+			"$program" --gtest_brief=1 \
+			--gtest_filter="$tests-arena.reserve_gives_back_above_retain_bytes_at_reset" \
 			>"$log" 2>&1 || {
 			cat "$log"
 			failed=1

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+namespace model_arena {
 namespace {
 
 struct block {
@@ -571,3 +572,4 @@ TEST(model_arena, random_programs) {
 }
 
 } /* namespace */
+} /* namespace model_arena */

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+namespace test_arena {
 namespace {
 
 /* ---- creation and options ---- */
@@ -806,3 +807,4 @@ TEST(arena, failure_of_the_source_changes_nothing) {
 }
 
 } /* namespace */
+} /* namespace test_arena */

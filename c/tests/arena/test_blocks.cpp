@@ -5,11 +5,12 @@
 #include <clocale>
 #include <set>
 
+namespace test_arena_blocks {
 namespace {
 
 /* ---- blocks ---- */
 
-TEST(arena, size_zero_is_unique_and_valid) {
+TEST(arena_blocks, size_zero_is_unique_and_valid) {
 	arena_owner a = make_arena();
 	std::set<void *> seen;
 	for (int i = 0; i < 10000; i++) {
@@ -20,7 +21,7 @@ TEST(arena, size_zero_is_unique_and_valid) {
 	}
 }
 
-TEST(arena, every_alignment_up_to_the_largest) {
+TEST(arena_blocks, every_alignment_up_to_the_largest) {
 	arena_owner a = make_arena();
 	for (size_t align = 1; align <= TN_ALIGN_MAX; align *= 2)
 		for (size_t size : {size_t{0}, size_t{1}, size_t{17}, size_t{5000}, 100 * kib}) {
@@ -33,7 +34,7 @@ TEST(arena, every_alignment_up_to_the_largest) {
 	EXPECT_TRUE(aligned_to(tn_arena_alloc(a.get(), 3, 0), 16));
 }
 
-TEST(arena, bad_alignments_are_refused) {
+TEST(arena_blocks, bad_alignments_are_refused) {
 	arena_owner a = make_arena();
 	std::string before = to_text(stats_of(a.get()));
 	for (size_t align : {size_t{3}, size_t{5}, size_t{24}, size_t{48}, size_t{4095}, TN_ALIGN_MAX * 2,
@@ -49,7 +50,7 @@ size_t occupied(size_t size, size_t align) {
 	return size <= 9 ? 16 : round_up(size, align <= 8 ? 8 : 16);
 }
 
-TEST(arena, blocks_occupy_what_the_header_says) {
+TEST(arena_blocks, blocks_occupy_what_the_header_says) {
 	for (size_t align : {size_t{1}, size_t{8}, size_t{16}})
 		for (size_t size = 0; size <= 200; size++) {
 			arena_owner a = make_arena();
@@ -65,7 +66,7 @@ TEST(arena, blocks_occupy_what_the_header_says) {
 		}
 }
 
-TEST(arena, neighbours_do_not_overlap_at_any_size) {
+TEST(arena_blocks, neighbours_do_not_overlap_at_any_size) {
 	arena_owner a = make_arena();
 	for (size_t size = 0; size <= 300; size++)
 		for (size_t align : {1u, 2u, 4u, 8u, 16u, 32u, 64u}) {
@@ -78,7 +79,7 @@ TEST(arena, neighbours_do_not_overlap_at_any_size) {
 		}
 }
 
-TEST(arena, new_is_zeroed) {
+TEST(arena_blocks, new_is_zeroed) {
 	struct thing {
 		int64_t a;
 		char text[33];
@@ -102,7 +103,7 @@ TEST(arena, new_is_zeroed) {
 	EXPECT_NE(TN_NEW_ARRAY(a.get(), thing, 0), nullptr);
 }
 
-TEST(arena, new_of_an_overaligned_type) {
+TEST(arena_blocks, new_of_an_overaligned_type) {
 	struct alignas(256) wide {
 		char c[256];
 	};
@@ -114,7 +115,7 @@ TEST(arena, new_of_an_overaligned_type) {
 
 /* ---- resize and realloc ---- */
 
-TEST(arena, resize_of_the_last_block_is_exact) {
+TEST(arena_blocks, resize_of_the_last_block_is_exact) {
 	for (size_t align : {1u, 8u, 16u, 64u})
 		for (size_t size = 1; size <= 100; size++)
 			for (size_t next = 0; next <= 130; next++) {
@@ -133,7 +134,7 @@ TEST(arena, resize_of_the_last_block_is_exact) {
 			}
 }
 
-TEST(arena, a_block_before_a_small_one_is_not_the_last) {
+TEST(arena_blocks, a_block_before_a_small_one_is_not_the_last) {
 	for (size_t align : {1u, 8u, 16u, 64u})
 		for (size_t size = 1; size <= 100; size++)
 			for (size_t small = 0; small <= 17; small++) {
@@ -157,7 +158,7 @@ TEST(arena, a_block_before_a_small_one_is_not_the_last) {
 			}
 }
 
-TEST(arena, a_resized_block_is_still_the_last) {
+TEST(arena_blocks, a_resized_block_is_still_the_last) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 10, 16));
 	size_t size = 10;
@@ -169,7 +170,7 @@ TEST(arena, a_resized_block_is_still_the_last) {
 	EXPECT_LE(stats_of(a.get()).live_bytes, 2 * kib) << "shrinking the last block gives its bytes back";
 }
 
-TEST(arena, resize_stops_at_the_end_of_the_chunk) {
+TEST(arena_blocks, resize_stops_at_the_end_of_the_chunk) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
 	EXPECT_TRUE(tn_arena_resize(a.get(), p, 100, 50 * kib));
@@ -181,7 +182,7 @@ TEST(arena, resize_stops_at_the_end_of_the_chunk) {
 	EXPECT_EQ(to_text(stats_of(a.get())), before);
 }
 
-TEST(arena, resize_of_a_large_block) {
+TEST(arena_blocks, resize_of_a_large_block) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), mib, 16));
 	fill(p, mib, 1);
@@ -192,7 +193,7 @@ TEST(arena, resize_of_a_large_block) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-TEST(arena, realloc_keeps_bytes_at_every_size) {
+TEST(arena_blocks, realloc_keeps_bytes_at_every_size) {
 	for (size_t align : {1u, 8u, 16u, 64u})
 		for (size_t size = 1; size <= 100; size++)
 			for (size_t next = 0; next <= 120; next += 7)
@@ -216,7 +217,7 @@ TEST(arena, realloc_keeps_bytes_at_every_size) {
 				}
 }
 
-TEST(arena, realloc_refuses_alignments_as_alloc_does) {
+TEST(arena_blocks, realloc_refuses_alignments_as_alloc_does) {
 	arena_owner a = make_arena();
 	for (int i = 0; i < 4; i++) {
 		void *p = tn_arena_alloc(a.get(), 100, TN_ALIGN_MAX);
@@ -226,7 +227,7 @@ TEST(arena, realloc_refuses_alignments_as_alloc_does) {
 	}
 }
 
-TEST(arena, realloc_of_null_allocates) {
+TEST(arena_blocks, realloc_of_null_allocates) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_realloc(a.get(), nullptr, 0, 100, 32));
 	ASSERT_NE(p, nullptr);
@@ -236,7 +237,7 @@ TEST(arena, realloc_of_null_allocates) {
 	EXPECT_TRUE(filled(p, 100, 1));
 }
 
-TEST(arena, realloc_moves_to_a_stricter_alignment) {
+TEST(arena_blocks, realloc_moves_to_a_stricter_alignment) {
 	arena_owner a = make_arena();
 	for (int i = 0; i < 200; i++) {
 		ASSERT_NE(tn_arena_alloc(a.get(), static_cast<size_t>(i % 5) * 8 + 9, 8), nullptr);
@@ -250,7 +251,7 @@ TEST(arena, realloc_moves_to_a_stricter_alignment) {
 	}
 }
 
-TEST(arena, realloc_leaves_the_old_place_alone_until_reset) {
+TEST(arena_blocks, realloc_leaves_the_old_place_alone_until_reset) {
 	arena_owner a = make_arena();
 	std::vector<std::pair<char *, size_t>> left;
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 24, 8));
@@ -264,7 +265,7 @@ TEST(arena, realloc_leaves_the_old_place_alone_until_reset) {
 	}
 }
 
-TEST(arena, realloc_between_small_and_large) {
+TEST(arena_blocks, realloc_between_small_and_large) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
 	fill(p, 1000, 1);
@@ -283,7 +284,7 @@ TEST(arena, realloc_between_small_and_large) {
 
 /* ---- copy and printf ---- */
 
-TEST(arena, copy) {
+TEST(arena_blocks, copy) {
 	arena_owner a = make_arena();
 	char text[300];
 	fill(text, sizeof text, 7);
@@ -299,7 +300,7 @@ TEST(arena, copy) {
 	EXPECT_TRUE(filled(tn_arena_copy(a.get(), large.data(), large.size()), large.size(), 8));
 }
 
-TEST(arena, printf_at_every_length_and_fill) {
+TEST(arena_blocks, printf_at_every_length_and_fill) {
 	tn_arena_options options = {};
 	options.chunk_bytes = page;
 	options.chunk_bytes_max = TN_NONE;
@@ -317,7 +318,7 @@ TEST(arena, printf_at_every_length_and_fill) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-TEST(arena, printf_is_exactly_as_long_as_needed) {
+TEST(arena_blocks, printf_is_exactly_as_long_as_needed) {
 	for (int length = 0; length < 200; length++) {
 		arena_owner a = make_arena();
 		arena_owner b = make_arena();
@@ -327,7 +328,7 @@ TEST(arena, printf_is_exactly_as_long_as_needed) {
 	}
 }
 
-TEST(arena, printf_text_of_its_own_chunk) {
+TEST(arena_blocks, printf_text_of_its_own_chunk) {
 	arena_owner a = make_arena();
 	char *text = tn_arena_printf(a.get(), "%*d|%s", 300000, 42, "end");
 	ASSERT_NE(text, nullptr);
@@ -335,7 +336,7 @@ TEST(arena, printf_text_of_its_own_chunk) {
 	EXPECT_STREQ(text + 299998, "42|end");
 }
 
-TEST(arena, printf_across_the_committed_part_of_a_range) {
+TEST(arena_blocks, printf_across_the_committed_part_of_a_range) {
 	tn_arena_options options = {};
 	options.reserve_bytes = 8 * mib;
 	arena_owner a = make_arena(options);
@@ -347,7 +348,7 @@ TEST(arena, printf_across_the_committed_part_of_a_range) {
 	}
 }
 
-TEST(arena, printf_that_cannot_be_printed) {
+TEST(arena_blocks, printf_that_cannot_be_printed) {
 	std::setlocale(LC_ALL, "C");
 	arena_owner a = make_arena();
 	std::string before = to_text(stats_of(a.get()));
@@ -356,7 +357,7 @@ TEST(arena, printf_that_cannot_be_printed) {
 	EXPECT_EQ(to_text(stats_of(a.get())), before);
 }
 
-TEST(arena, printf_leaves_no_text_behind) {
+TEST(arena_blocks, printf_leaves_no_text_behind) {
 	tn_arena_options options = {};
 	options.fixed = true;
 	arena_owner a = make_arena(options);
@@ -371,7 +372,7 @@ TEST(arena, printf_leaves_no_text_behind) {
 	EXPECT_TRUE(!stale || release_mode) << "text of an earlier cycle";
 }
 
-TEST(arena, printf_over_the_limit) {
+TEST(arena_blocks, printf_over_the_limit) {
 	tn_arena_options options = {};
 	options.limit_bytes = 64 * kib;
 	arena_owner a = make_arena(options);
@@ -382,7 +383,7 @@ TEST(arena, printf_over_the_limit) {
 
 /* ---- mark and rewind ---- */
 
-TEST(arena, rewind_goes_back_to_the_mark) {
+TEST(arena_blocks, rewind_goes_back_to_the_mark) {
 	arena_owner a = make_arena();
 	char *kept = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
 	fill(kept, 100, 1);
@@ -406,7 +407,7 @@ TEST(arena, rewind_goes_back_to_the_mark) {
 	EXPECT_EQ(stats_of(a.get()).resets, 0u);
 }
 
-TEST(arena, marks_nest) {
+TEST(arena_blocks, marks_nest) {
 	arena_owner a = make_arena();
 	struct level {
 		tn_checkpoint mark;
@@ -428,7 +429,7 @@ TEST(arena, marks_nest) {
 	EXPECT_EQ(stats_of(a.get()).live_bytes, 0u);
 }
 
-TEST(arena, rewind_gives_large_blocks_back) {
+TEST(arena_blocks, rewind_gives_large_blocks_back) {
 	ledger books;
 	placed_arena a(with_source(books));
 	ASSERT_NE(tn_arena_alloc(a.get(), 100, 16), nullptr);
@@ -446,7 +447,7 @@ TEST(arena, rewind_gives_large_blocks_back) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-TEST(arena, rewind_keeps_chunks_warm) {
+TEST(arena_blocks, rewind_keeps_chunks_warm) {
 	ledger books;
 	placed_arena a(with_source(books));
 	ASSERT_NE(tn_arena_alloc(a.get(), 100, 16), nullptr);
@@ -463,7 +464,7 @@ TEST(arena, rewind_keeps_chunks_warm) {
 	}
 }
 
-TEST(arena, mark_before_the_first_chunk) {
+TEST(arena_blocks, mark_before_the_first_chunk) {
 	ledger books;
 	placed_arena a(with_source(books));
 	tn_checkpoint mark = tn_arena_mark(a.get());
@@ -475,7 +476,7 @@ TEST(arena, mark_before_the_first_chunk) {
 	}
 }
 
-TEST(arena, reset_after_a_rewind_to_before_the_first_chunk) {
+TEST(arena_blocks, reset_after_a_rewind_to_before_the_first_chunk) {
 	ledger books;
 	placed_arena a(with_source(books));
 	tn_checkpoint mark = tn_arena_mark(a.get());
@@ -488,7 +489,7 @@ TEST(arena, reset_after_a_rewind_to_before_the_first_chunk) {
 	EXPECT_GE(stats_of(a.get()).live_bytes, mib);
 }
 
-TEST(arena, rewind_to_a_mark_inside_a_block_that_grew) {
+TEST(arena_blocks, rewind_to_a_mark_inside_a_block_that_grew) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 100, 16));
 	fill(p, 100, 1);
@@ -503,7 +504,7 @@ TEST(arena, rewind_to_a_mark_inside_a_block_that_grew) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-TEST(arena, a_large_block_that_grew_after_the_mark) {
+TEST(arena_blocks, a_large_block_that_grew_after_the_mark) {
 	arena_owner a = make_arena();
 	ASSERT_NE(tn_arena_alloc(a.get(), 10, 16), nullptr);
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 92742, 16));
@@ -520,7 +521,7 @@ TEST(arena, a_large_block_that_grew_after_the_mark) {
 	EXPECT_TRUE(tn_arena_verify(a.get()));
 }
 
-TEST(arena, a_block_shrunk_past_the_mark_survives_the_rewind) {
+TEST(arena_blocks, a_block_shrunk_past_the_mark_survives_the_rewind) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
 	fill(p, 1000, 1);
@@ -536,7 +537,7 @@ TEST(arena, a_block_shrunk_past_the_mark_survives_the_rewind) {
 	EXPECT_TRUE(filled(p, 10, 1));
 }
 
-TEST(arena, a_block_shrunk_past_the_mark_survives_growth_and_rewind) {
+TEST(arena_blocks, a_block_shrunk_past_the_mark_survives_growth_and_rewind) {
 	arena_owner a = make_arena();
 	char *p = static_cast<char *>(tn_arena_alloc(a.get(), 1000, 16));
 	fill(p, 1000, 1);
@@ -564,14 +565,14 @@ void rewind_with_a_mark_of_another() {
 	tn_arena_rewind(a.get(), tn_arena_mark(b.get()));
 }
 
-TEST(arena, stale_and_foreign_checkpoints) {
+TEST(arena_blocks, stale_and_foreign_checkpoints) {
 	EXPECT_DEATH(rewind_to_before_a_reset(), "arena");
 	EXPECT_DEATH(rewind_with_a_mark_of_another(), "arena");
 }
 
 /* ---- regressions ---- */
 
-TEST(arena, a_trim_leaves_the_chunk_of_a_checkpoint) {
+TEST(arena_blocks, a_trim_leaves_the_chunk_of_a_checkpoint) {
 	tn_arena a;
 	ASSERT_TRUE(tn_arena_init(&a, nullptr));
 	ASSERT_NE(tn_arena_alloc(&a, 100, 0), nullptr);
@@ -583,7 +584,7 @@ TEST(arena, a_trim_leaves_the_chunk_of_a_checkpoint) {
 	tn_arena_deinit(&a);
 }
 
-TEST(arena, retaining_nearly_everything_of_a_range) {
+TEST(arena_blocks, retaining_nearly_everything_of_a_range) {
 	tn_arena_options options = {};
 	options.reserve_bytes = 1 << 20;
 	options.retain_bytes = SIZE_MAX - 100;
@@ -606,7 +607,7 @@ void *first_neighbour(void *, size_t size, size_t) {
 void keep_neighbour(void *, void *, size_t) {
 }
 
-TEST(arena, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
+TEST(arena_blocks, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
 	tn_source source = {first_neighbour, keep_neighbour, nullptr};
 	tn_arena_options options = {};
 	options.buffer = neighbours + 8192;
@@ -626,7 +627,7 @@ TEST(arena, a_block_that_ends_where_the_buffer_begins_is_not_its_last) {
 
 alignas(1 << 21) char aligned_buffer[4096];
 
-TEST(arena, an_alignment_too_large_is_refused_where_the_cursor_has_it) {
+TEST(arena_blocks, an_alignment_too_large_is_refused_where_the_cursor_has_it) {
 	tn_arena_options options = {};
 	options.buffer = aligned_buffer;
 	options.buffer_bytes = sizeof aligned_buffer;
@@ -639,3 +640,4 @@ TEST(arena, an_alignment_too_large_is_refused_where_the_cursor_has_it) {
 }
 
 } /* namespace */
+} /* namespace test_arena_blocks */

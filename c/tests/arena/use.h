@@ -5,14 +5,7 @@
 #include "allocators.h"
 #include "ledger.h"
 
-constexpr size_t default_chunk = 64 * kib;
 constexpr size_t default_chunk_max = 2 * mib;
-
-inline tn_arena_options with_source(const ledger &books) {
-	tn_arena_options options = {};
-	options.source = books.source();
-	return options;
-}
 
 /* Allocates blocks of `size` until `total` bytes are reached, and writes to each. */
 inline void allocate_total(tn_arena *a, size_t total, size_t size) {

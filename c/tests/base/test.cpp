@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+namespace test_base {
 namespace {
 
 void first_hook(const char *) {
@@ -92,3 +93,4 @@ TEST(base, constants) {
 }
 
 } /* namespace */
+} /* namespace test_base */

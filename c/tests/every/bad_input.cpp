@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+namespace bad_input {
 namespace {
 
 constexpr size_t chunk = 64 * kib;
@@ -554,3 +555,4 @@ TEST(bad_input, the_bump_at_full_width_is_the_same) {
 }
 
 } /* namespace */
+} /* namespace bad_input */

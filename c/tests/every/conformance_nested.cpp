@@ -5,6 +5,7 @@
 #include <atomic>
 #include <set>
 
+namespace conformance_nested {
 namespace {
 
 struct heap_destroyer {
@@ -623,4 +624,5 @@ TEST(conformance, B72_watch) {
 	EXPECT_EQ(errno, EINVAL);
 }
 
-}
+} /* namespace */
+} /* namespace conformance_nested */

@@ -1,7 +1,8 @@
 /* The rules of spec/behaviour.md on threads and pools. */
 #include "../pool/use.h"
-#include "../shared/use.h"
+#include "crowd.h"
 #include "process.h"
+#include "slabs.h"
 
 #include <chrono>
 #include <csignal>
@@ -9,6 +10,7 @@
 
 #include <pthread.h>
 
+namespace conformance_shared {
 namespace {
 
 TEST(conformance, B37_any_thread_frees) {
@@ -315,3 +317,4 @@ TEST(conformance, B50_trim_of_a_pool) {
 }
 
 } /* namespace */
+} /* namespace conformance_shared */

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+namespace test_threads {
 namespace {
 
 constexpr size_t scale = sanitized ? 10 : debug_mode ? 4 : 1;
@@ -229,3 +230,4 @@ TEST(threads, fork_while_three_churn) {
 }
 
 } /* namespace */
+} /* namespace test_threads */

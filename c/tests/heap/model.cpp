@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+namespace model_heap {
 namespace {
 
 class heap_program {
@@ -319,3 +320,4 @@ TEST(model_heap, random_programs) {
 }
 
 } /* namespace */
+} /* namespace model_heap */

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+namespace test_heap {
 namespace {
 
 /* ---- creation ---- */
@@ -541,3 +542,4 @@ TEST(heap, many_small_heaps_in_steady_state_take_nothing) {
 }
 
 } /* namespace */
+} /* namespace test_heap */

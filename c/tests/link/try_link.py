@@ -2,8 +2,8 @@
 
     try_link.py CC CXX SOURCE LIBRARIES
 
-What must not link has to fail for the right reason: the linker names the mode's marker. Two modes in
-one program, through two static libraries, have to fail on the symbol that both define.
+A pair that must not link has to fail for the right reason: the linker names the mode's marker. Two
+modes in one program, through two static libraries, have to fail on the symbol that both define.
 """
 
 import itertools

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+namespace test_listing {
 namespace {
 
 tn_arena_options arena_named(const char *name) {
@@ -479,3 +480,4 @@ TEST(listing, trim_all_gives_back_warm_chunks) {
 }
 
 } /* namespace */
+} /* namespace test_listing */

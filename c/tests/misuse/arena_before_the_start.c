@@ -1,4 +1,4 @@
-/* The byte before a block is written; seen by whatever next looks at the block.
+/* The byte before a block is written; seen by the next check of the block.
  *
  * args      reset verify rewind destroy x 0 1 7 24 100 5000 100000
  * release   undefined

@@ -1,4 +1,4 @@
-/* One byte past a block is written; seen by whatever next looks at the block.
+/* One byte past a block is written; seen by the next check of the block.
  *
  * args      free realloc usable_size verify each reset destroy x 1 24 40 100 4096 20000
  * release   undefined

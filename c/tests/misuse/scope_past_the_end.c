@@ -1,4 +1,4 @@
-/* One byte past a block of a scope is written; seen by whatever next looks at the block.
+/* One byte past a block of a scope is written; seen by the next check of the block.
  *
  * args      reset verify destroy parent x 0 7 100 100000
  * release   undefined

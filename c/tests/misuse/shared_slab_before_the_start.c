@@ -1,4 +1,4 @@
-/* The byte before a slot is written; seen by whatever next looks at the slot.
+/* The byte before a slot is written; seen by the next check of the slot.
  *
  * args      free verify destroy x 1 24 100 4096
  * release   undefined

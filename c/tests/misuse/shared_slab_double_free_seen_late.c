@@ -1,5 +1,5 @@
-/* Release does not see a double free at once, but where the slot meets itself: when the slab is
- * verified or visited, and when the slots go back to their chunks.
+/* Release sees a double free late, where the slot meets itself: when the slab is verified or visited,
+ * and when the slots go back to their chunks.
  *
  * args      verify each trim
  * release   ABRT tenure: shared slab "s": {op}: {p} is free twice

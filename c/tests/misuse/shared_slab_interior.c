@@ -1,4 +1,4 @@
-/* A pointer into a slot is freed, not its beginning; and one behind the last slot that there is.
+/* A pointer into a slot is freed, not its beginning, and one behind the last slot.
  *
  * args      1 8 16 47
  * release   undefined

@@ -1,4 +1,4 @@
-/* Destroying a shared slab with live slots is legal; debug lists them by site, whichever thread it was.
+/* Destroying a shared slab with live slots is legal; debug lists them by site in any thread.
  *
  * release   EXIT
  * hardened  EXIT

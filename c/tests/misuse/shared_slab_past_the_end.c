@@ -1,4 +1,4 @@
-/* One byte past a slot is written; seen by whatever next looks at the slot.
+/* One byte past a slot is written; seen by the next check of the slot.
  *
  * args      free verify destroy x 1 24 100 4096
  * release   undefined

@@ -1,4 +1,4 @@
-/* Something is given back that the arena never had.
+/* A pointer that the arena never had is given back.
  *
  * args      static stack malloc other slab
  * release   undefined

@@ -1,5 +1,5 @@
-/* Slots are given back that are not live: twice, a part of an array or all of it, after a reset, one
- * that was never handed out, and more than there were.
+/* Slots that are not live are given back: a second time, a part of an array or all of it, after a
+ * reset, one that was never handed out, and more than there were.
  *
  * args      twice later part rest array reset never too-many
  * release   undefined

@@ -1,4 +1,4 @@
-"""Checks one part of what a user gets: package.py PART SOURCE BUILD."""
+"""Checks one part of the package: package.py PART SOURCE BUILD."""
 
 import glob
 import os

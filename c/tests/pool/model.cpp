@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+namespace model_pool {
 namespace {
 
 class pool_program {
@@ -348,3 +349,4 @@ TEST(model_pool, random_programs) {
 }
 
 } /* namespace */
+} /* namespace model_pool */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+namespace stress_pool {
 namespace {
 
 constexpr size_t lanes = 8;
@@ -301,3 +302,4 @@ TEST(stress_pool, keeps_nothing) {
 }
 
 } /* namespace */
+} /* namespace stress_pool */

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+namespace test_pool {
 namespace {
 
 template <typename F> void in_thread(F work) {
@@ -573,3 +574,4 @@ TEST(pool, pools_come_and_go) {
 }
 
 } /* namespace */
+} /* namespace test_pool */

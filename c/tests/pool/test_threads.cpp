@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+namespace test_pool_threads {
 namespace {
 
 constexpr uint64_t built_mark = 0xb0117b0117b01170u;
@@ -300,3 +301,4 @@ TEST(pool_threads, trim_reaches_idle_threads_at_their_next_slow_path) {
 }
 
 } /* namespace */
+} /* namespace test_pool_threads */

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <list>
 
+namespace model_scope {
 namespace {
 
 struct node;
@@ -645,3 +646,4 @@ TEST(model_scope, random_programs) {
 }
 
 } /* namespace */
+} /* namespace model_scope */

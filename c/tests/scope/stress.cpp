@@ -8,6 +8,7 @@
 
 #include <sys/resource.h>
 
+namespace stress_scope {
 namespace {
 
 /* ---- depth ---- */
@@ -194,3 +195,4 @@ TEST(stress_scope, forks_while_three_churn) {
 }
 
 } /* namespace */
+} /* namespace stress_scope */

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+namespace test_scope {
 namespace {
 
 tn_scope_options from_books(const ledger &books) {
@@ -640,3 +641,4 @@ TEST(scope, print_of_long_names_and_deep_trees) {
 }
 
 } /* namespace */
+} /* namespace test_scope */

@@ -3,6 +3,7 @@
 
 #include "ledger.h"
 
+namespace test_scope_limits {
 namespace {
 
 constexpr size_t chunk_bytes = 16 * kib;
@@ -374,3 +375,4 @@ TEST(scope_adopt, limits_of_the_child_stay) {
 }
 
 } /* namespace */
+} /* namespace test_scope_limits */

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+namespace test_scope_threads {
 namespace {
 
 constexpr size_t crowd = 8;
@@ -495,3 +496,4 @@ TEST(scope_threads, print_and_trim_all_while_the_owner_goes_on) {
 }
 
 } /* namespace */
+} /* namespace test_scope_threads */

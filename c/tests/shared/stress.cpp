@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+namespace stress_shared_slab {
 namespace {
 
 constexpr size_t lanes = 8; /* threads at a time, beside the one that watches */
@@ -398,3 +399,4 @@ TEST(stress_shared_slab, built_objects) {
 }
 
 } /* namespace */
+} /* namespace stress_shared_slab */

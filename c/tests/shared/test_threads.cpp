@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <pthread.h>
 
+namespace test_shared_threads {
 namespace {
 
 /* ---- before anything else ---- */
@@ -456,3 +457,4 @@ TEST(shared_threads, what_one_thread_flushes_another_gets) {
 }
 
 } /* namespace */
+} /* namespace test_shared_threads */

@@ -20,6 +20,7 @@ constexpr bool debug_mode = TN_MODE == TN_MODE_DEBUG;
 constexpr size_t kib = 1024;
 constexpr size_t mib = 1024 * kib;
 constexpr size_t page = 4 * kib;
+constexpr size_t default_chunk = 64 * kib;
 
 struct arena_destroyer {
 	void operator()(tn_arena *a) const {

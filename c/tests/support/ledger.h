@@ -141,4 +141,23 @@ private:
 	size_t misalign_ = 0;
 };
 
+/* Options of any allocator: chunks come from these books. */
+class sourced_options {
+public:
+	explicit sourced_options(const ledger &books) : source_(books.source()) {
+	}
+	template <typename Options, typename = decltype(Options::source)> operator Options() const {
+		Options options = {};
+		options.source = source_;
+		return options;
+	}
+
+private:
+	const tn_source *source_;
+};
+
+inline sourced_options with_source(const ledger &books) {
+	return sourced_options(books);
+}
+
 #endif
