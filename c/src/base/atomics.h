@@ -24,6 +24,8 @@
 #define tn_set(at, value, order) __atomic_store_n(at, value, order)
 #define tn_swap(at, value, order) __atomic_exchange_n(at, value, order)
 #define tn_add(at, value, order) __atomic_fetch_add(at, value, order)
+#define tn_or(at, bits, order) __atomic_fetch_or(at, bits, order)
+#define tn_and(at, bits, order) __atomic_fetch_and(at, bits, order)
 /* Whether `*at` was `*seen` and is `value` now; else `*seen` is what it was. A failure is relaxed. */
 #define tn_replace(at, seen, value, order)                                                             \
 	__atomic_compare_exchange_n(at, seen, value, false, order, TN_RELAXED)

@@ -1,9 +1,9 @@
 /* The pool: built objects in magazines. Their memory is a shared slab's, used past its magazines.
  *
- *   get, put (inline)          this thread's loaded magazine
- *   `- take, give              thread_cache.c: previous, depot; and if these do not help
- *      |- pool_take_object     a slot of the shared slab, init
- *      `- pool_give_objects    fini, the slot goes back: beyond the bounds, after two idle windows, at trim
+ *   get, put (inline)         this thread's loaded magazine
+ *   `- take, give             thread_cache.c: previous, depot; and if these do not help
+ *      |- pool_take_object    a slot of the shared slab, init
+ *      `- pool_give_objects   fini, the slot goes back: over bounds, after two idle windows, in trim
  *
  * I1  every live slot of `memory` is a built object: handed out, or idle in a magazine.
  * I2  hardened and debug: the state of its slot is SLOT_IDLE exactly while it is in a magazine.

@@ -17,8 +17,8 @@ enum slot_state {
 tn_shared_slab *tn_shared_slab_make(
 	const char *kind, size_t size, size_t align, const tn_shared_slab_options *options);
 
-/* Registers the slab with the listing, as an object of that kind; from then on it publishes its figures.
- * The second ends that, and is called before anything else ends.
+/* Registers the slab with the listing, as an object of that kind; from then on it publishes its
+ * figures. The second ends that, and is called before anything else ends.
  *
  * fails    ENOMEM */
 bool tn_shared_slab_list(tn_shared_slab *s, const tn_node_kind *kind, void *object, const char *name);

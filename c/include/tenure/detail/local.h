@@ -30,14 +30,6 @@ typedef struct tn_near {
 TN_API extern TN_THREAD tn_near tn_near_slab TN_THREAD_SYMBOL(tn_near_slab) TN_THREAD_NEAR;
 TN_API extern TN_THREAD tn_near tn_near_pool TN_THREAD_SYMBOL(tn_near_pool) TN_THREAD_NEAR;
 
-#if defined(__GNUC__)
-#define TN_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
-#define TN_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
-#else
-#define TN_LOAD(from) (*(void **volatile *)(from))
-#define TN_STORE(to, value) (*(void **volatile *)(to) = (value))
-#endif
-
 /* Takes the newest slot; NULL when the magazine is empty. */
 TN_INLINE void *tn_top_pop(void ***at) {
 	void **top = TN_LOAD(at);

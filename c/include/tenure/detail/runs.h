@@ -17,7 +17,7 @@ extern "C" {
  * that count; the others are under the lock. */
 typedef struct tn_lease {
 	char *cursor, *limit; /* the rest of the run */
-	size_t credit;        /* TN_LEASE_CREDIT less the slots given back; 0: not enlisted */
+	size_t credit;        /* TN_LEASE_CREDIT less the slots given back; 0: not linked */
 	struct tn_runs *runs;
 	struct tn_lease *next, **link;   /* list of its tn_runs */
 	struct tn_lease *next_of_thread; /* owner only */
@@ -44,14 +44,6 @@ typedef struct tn_runs {
 	struct tn_runs *next_runs, **runs_link; /* list of all tn_runs with leases */
 } tn_runs;
 
-#if defined(__GNUC__)
-#define TN_LEASE_GET(from) __atomic_load_n(from, __ATOMIC_RELAXED)
-#define TN_LEASE_SET(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
-#else
-#define TN_LEASE_GET(from) (*(from))
-#define TN_LEASE_SET(to, value) (*(to) = (value))
-#endif
-
 /* Allocates `count` slots side by side; NULL with ENOMEM. */
 TN_API void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) TN_SYMBOL(tn_runs_alloc_slow);
 TN_API void tn_runs_free_slow(tn_runs *r, tn_lease *l, void *p, size_t count)
@@ -65,15 +57,15 @@ TN_API void tn_runs_free_noted(tn_runs *r, tn_lease *l, void *p) TN_SYMBOL(tn_ru
  *
  * threads  owner only */
 TN_INLINE bool tn_runs_pop(tn_lease *l, size_t slot_bytes, void **slot) {
-	char *p = TN_LEASE_GET(&l->cursor);
-	if (TN_UNLIKELY(tn_hook_checked() || p == TN_LEASE_GET(&l->limit)))
+	char *p = TN_LOAD(&l->cursor);
+	if (TN_UNLIKELY(tn_hook_checked() || p == TN_LOAD(&l->limit)))
 		return false;
-	TN_LEASE_SET(&l->cursor, p + slot_bytes);
+	TN_STORE(&l->cursor, p + slot_bytes);
 	*slot = p;
 	return true;
 }
 
-/* Takes `count` off the credit; false when the lease is not enlisted, and the credit is then 0 or
+/* Takes `count` off the credit; false when the lease is not linked, and the credit is then 0 or
  * meaningless. On x86-64 this is one instruction on memory. Compilers make a load and a store of the
  * atomic form, which takes twice the time. */
 #if defined(__x86_64__) && SIZE_MAX == UINT64_MAX && defined(__GCC_ASM_FLAG_OUTPUTS__)
@@ -84,8 +76,8 @@ TN_INLINE bool tn_lease_spend(tn_lease *l, size_t count) {
 }
 #else
 TN_INLINE bool tn_lease_spend(tn_lease *l, size_t count) {
-	size_t credit = TN_LEASE_GET(&l->credit);
-	TN_LEASE_SET(&l->credit, credit - count);
+	size_t credit = TN_LOAD(&l->credit);
+	TN_STORE(&l->credit, credit - count);
 	return credit >= count;
 }
 #endif

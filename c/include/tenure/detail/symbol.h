@@ -29,6 +29,9 @@
 #define TN_INLINE static inline __attribute__((always_inline))
 #define TN_USED __attribute__((used))
 #define TN_THREAD __thread
+/* A word that one thread writes and others read for figures, in no order. */
+#define TN_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
+#define TN_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
 #if defined(__MINGW32__) && !defined(__clang__)
 #define TN_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
 #else
@@ -43,6 +46,8 @@
 #define TN_INLINE static inline
 #define TN_USED
 #define TN_PRINTF(text, first)
+#define TN_LOAD(from) (*(from))
+#define TN_STORE(to, value) (*(to) = (value))
 #ifdef __cplusplus
 #define TN_THREAD thread_local
 #else
