@@ -5,6 +5,7 @@ Every rule is a function from a file's path and text to complaints (line, what).
 that each rule reads.
 """
 
+import functools
 import json
 import os
 import re
@@ -30,7 +31,8 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/include/", "c/src/pages/", "c/src/scope/", "c/top/", "cpp/", "examples/")
+ENGLISH = ("bench/", "c/include/", "c/src/base/", "c/src/listing/", "c/src/pages/", "c/src/scope/",
+           "c/src/watch/", "c/top/", "cpp/", "examples/")
 QUOTING = ("docs/style.md", "docs/watching.md")
 
 # Written in parts, so that this file keeps its own rule.
@@ -98,7 +100,8 @@ def in_comment(text, number):
     return before.rfind("/*") > before.rfind("*/")
 
 
-FUNCTION = re.compile(r"^(\t?)(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
+FUNCTION = re.compile(r"^(\t?)(?:TN_PRINTF\([\d, ]+\)\n)?"
+                      r"(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
                       r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?(\w+)\([^;{}]*\)[^;{}()]*\{\n"
                       r"(.*?)^\1\}", re.M | re.S)
 
@@ -278,11 +281,22 @@ def check_exceptions(path, text):
             yield 1, f"{file} does not include {include}: the exception is not needed"
 
 
+@functools.cache
+def api():
+    """The names that the public headers declare."""
+    folder = os.path.join(ROOT, "c/include/tenure")
+    headers = [name for name in os.listdir(folder) if name.endswith(".h")]
+    return {name for header in headers for name in
+            re.findall(r"^TN_API [^;{]*?\b(tn_\w+)\(", read(f"c/include/tenure/{header}"), re.M)}
+
+
 def check_prefixes(path, text):
     prefixes = layers()[0].get(path.split("/")[2], ())
     allowed = prefixes + tuple(f"tn_{prefix}" for prefix in prefixes)
+    if path.startswith("c/src/base/"):
+        allowed += ("tn_",)
     for name, line, _ in functions(text):
-        if not name.startswith(allowed) and not (path.startswith("c/src/base/") and name[:3] == "tn_"):
+        if not name.startswith(allowed) and name not in api():
             yield line, f"{name} begins with none of {', '.join(prefixes)}"
 
 
@@ -378,7 +392,7 @@ RULES = [
     (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
-    (lambda path: re.match(r"c/src/(none)/.*\.[ch]$", path), [check_prefixes]),
+    (lambda path: re.match(r"c/src/(base|listing|watch)/.*\.[ch]$", path), [check_prefixes]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),

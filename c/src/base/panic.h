@@ -1,4 +1,4 @@
-/* What happens on misuse: one line, then abort. Nothing here allocates. */
+/* Panics, which misuse ends in: one line, then abort. Nothing here allocates. */
 #ifndef TENURE_PANIC_H
 #define TENURE_PANIC_H
 

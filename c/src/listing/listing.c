@@ -87,7 +87,7 @@ void *tn_list_take_records(tn_records *store, size_t *count) {
 	tn_node *last = NULL;
 	size_t taken = 0;
 	tn_list_lock();
-	/* Where there is no memory, a record that was used just now will do. */
+	/* Without memory, a record that was used just now will do. */
 	bool more = list_has_spare(store) || list_carve_records(store) || store->count > 0;
 	void *first = more ? store->oldest : NULL;
 	for (; more && taken < *count; taken++) {
@@ -170,7 +170,7 @@ void tn_list_begin_age(tn_node *n, uint64_t resets) {
 
 /* ---- readers ---- */
 
-/* Since the time that the owner noted; if it has noted none, the time is noted now. */
+/* The time since the age began; if the owner has not begun it, it begins now. */
 static uint64_t list_age_of(tn_node *n, const tn_stats *stats) {
 	size_t since = tn_get(&n->since_ms, TN_RELAXED);
 	bool taken = since == 0 && stats->committed_bytes != 0;
@@ -181,7 +181,7 @@ static uint64_t list_age_of(tn_node *n, const tn_stats *stats) {
 	return since == 0 ? 0 : (size_t)tn_os_coarse_milliseconds() - since;
 }
 
-/* Reads a node that is listed while this runs, without what is below it. */
+/* Reads a node that stays listed meanwhile. */
 static void list_read(tn_node *n, tn_listed *listed) {
 	size_t figures[TN_NODE_FIGURES];
 	const tn_node_kind *kind = tn_get(&n->kind, TN_ACQUIRE);
@@ -207,9 +207,9 @@ typedef struct visit_job {
 	bool stopped;
 } visit_job;
 
-/* The way from where a walk began to where it is. A walk must know the way back when the node that it
- * stands on has gone, and allocates nothing; so it remembers the last levels, and the first one, to go
- * on from when it is lost. */
+/* The way from the start of a walk to the node that it is at. A walk must know the way back when that
+ * node has gone, and allocates nothing; so it remembers the last levels, and the first one, from which
+ * it goes on when it is lost. */
 typedef struct trail {
 	tn_step start, first; /* depths 0 and 1 */
 	tn_step steps[LIST_TRAIL];
@@ -223,8 +223,8 @@ static void list_push_step(trail *t, tn_step at) {
 	t->kept += t->kept < LIST_TRAIL;
 }
 
-/* The node above `at`, which is at t->depth: remembered, or found from there. No node when the way is
- * lost: `at` has gone, or the node above was moved since the walk began. */
+/* Takes back the node above `at`, which is at t->depth: remembered, or found from `at`. There is none
+ * when the way is lost: `at` has gone, or the node above was moved since the walk began. */
 static tn_step list_pop_step(trail *t, tn_step at, size_t walk) {
 	tn_step above = {NULL, 0, 0, 0};
 	t->depth--;
@@ -243,7 +243,7 @@ static tn_step list_pop_step(trail *t, tn_step at, size_t walk) {
 	return above;
 }
 
-/* The node to visit after `at` and what is below it. Where the way back is lost, it is the one after
+/* Finds the node to visit after `at` and all below it. If the way back is lost, that is the one after
  * the first node of the way. */
 static tn_step list_find_next(trail *t, tn_step at, size_t walk) {
 	while (t->depth > 0) {
@@ -267,7 +267,7 @@ static uint64_t list_id_of(tn_step at) {
 	return at.node == &tn_list_root ? 0 : (uint64_t)at.node->index << 32 | (uint32_t)at.number;
 }
 
-/* Copies and visits one node; false when it had gone, or may have been visited elsewhere. */
+/* Copies and visits one node. Returns false when it had gone, or may have been visited elsewhere. */
 static bool list_visit(visit_job *job, tn_step at, unsigned depth, uint64_t parent_id) {
 	tn_listed listed;
 	tn_list_lock();
