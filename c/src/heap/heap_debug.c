@@ -13,10 +13,12 @@
 
 #include <errno.h>
 
+#include "../base/checkers.h"
+#include "../base/modes.h"
 #include "../base/probes.h"
 #include "../listing/listing.h"
+#include "../slab/grid.h"
 #include "../slab/slab.h"
-#include "../slab/slots.h"
 #include "classes.h"
 
 enum {
@@ -109,30 +111,20 @@ static size_t trim_slabs(tn_heap *h) {
 	return bytes + (h->records == NULL ? 0 : tn_slab_trim(h->records));
 }
 
-/* The slab of which p is a slot or in one, or NULL. */
-static slab *slab_of(const tn_heap *h, const void *p) {
-	for (size_t bytes = TN_OS_PAGE; bytes <= 2 * SLAB_CHUNK_BYTES; bytes *= 2) {
-		tn_slab *owner = tn_pages_owner((uintptr_t)p & ~(uintptr_t)(bytes - 1));
-		for (unsigned i = 0; owner != NULL && i < HEAP_CLASS_COUNT; i++)
-			if (owner == h->slabs[i] && ((slab *)owner)->chunk_bytes == bytes && tn_slab_owns(owner, p))
-				return (slab *)owner;
-	}
+/* The slab with the slot that p points into, or NULL. */
+static tn_slab *slab_of(const tn_heap *h, const void *p) {
+	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++)
+		if (h->slabs[i] != NULL && tn_slab_owns(h->slabs[i], p))
+			return h->slabs[i];
 	return NULL;
 }
 
 /* ---- sizes and fences ---- */
 
-static void set_size(const slab *s, char *p, size_t size) {
-	char *end = p + s->slot_size - sizeof size;
+static void set_size(const tn_slab *s, char *p, size_t size) {
+	char *end = p + tn_slab_slot_size(s) - sizeof size;
 	memset(p + size, TN_FILL_FENCE, (size_t)(end - p) - size);
 	memcpy(end, &size, sizeof size);
-}
-
-/* The size of a live block, whose fence is checked; SIZE_MAX when even its size was overwritten. */
-static size_t size_of_small(const slab *s, const char *p) {
-	size_t size;
-	memcpy(&size, p + s->slot_size - sizeof size, sizeof size);
-	return size <= s->slot_size - SIZE_AND_FENCE ? size : SIZE_MAX;
 }
 
 static _Noreturn void panic_past_the_end(
@@ -141,16 +133,17 @@ static _Noreturn void panic_past_the_end(
 		operation, p, at, size, tn_site(site).text);
 }
 
-static size_t check_small(const tn_heap *h, const slab *s, const char *p, const char *operation) {
-	const chunk *c = slot_chunk(s, p, operation);
-	const void *site = record_at(s, c, index_of(s, c, p))->alloc_site;
-	size_t size = size_of_small(s, p);
-	if (size == SIZE_MAX)
+/* The size of a live block, whose fence is checked. */
+static size_t check_small(const tn_heap *h, const tn_slab *s, const char *p, const char *operation) {
+	const void *site = tn_slab_site(s, p, operation);
+	const size_t room = tn_slab_slot_size(s) - sizeof(size_t);
+	size_t size;
+	memcpy(&size, p + room, sizeof size);
+	if (size > room - TN_FENCE_BYTES)
 		tn_panic("heap", h->name, "%s: %p was written past its end, allocated at %s", operation,
 			(const void *)p, tn_site(site).text);
-	size_t fence = s->slot_size - sizeof size - size;
-	size_t changed = tn_first_change(p + size, fence, TN_FILL_FENCE);
-	if (changed < fence)
+	size_t changed = tn_first_change(p + size, room - size, TN_FILL_FENCE);
+	if (changed < room - size)
 		panic_past_the_end(h, p, operation, site, size + changed, size);
 	return size;
 }
@@ -244,7 +237,7 @@ static _Noreturn void panic_not_a_block(const tn_heap *h, const void *p, const c
 
 /* A live block: in a slab, or large. */
 typedef struct found {
-	slab *slab;
+	tn_slab *slab;
 	large_block *large;
 	size_t size;
 } found;
@@ -259,10 +252,6 @@ static found find_block(tn_heap *h, const void *p, const char *operation) {
 		f.size = f.large->size;
 		return f;
 	}
-	const chunk *c = slot_chunk(f.slab, p, operation);
-	/* Panics at what is not live. */
-	if (!get_bit(c, bit_of(f.slab, c, p)))
-		tn_slab_set_idle(&f.slab->hot, (void *)(uintptr_t)p, true, operation, NULL);
 	f.size = check_small(h, f.slab, p, operation);
 	return f;
 }
@@ -274,7 +263,7 @@ static void *take_small(tn_heap *h, size_t size, const void *site) {
 		s = h->slabs[class] = make_inner_slab(h, heap_class_bytes(class), false);
 	void *p = s == NULL ? NULL : tn_slab_alloc_for(s, site);
 	if (p != NULL)
-		set_size((slab *)s, p, size);
+		set_size(s, p, size);
 	return p;
 }
 
@@ -293,8 +282,8 @@ static void *alloc_block(tn_heap *h, size_t size, size_t align, const void *site
 		p = take_any(h, size, align, site);
 	if (p == NULL)
 		return errno = ENOMEM, NULL;
-	const slab *s = slab_of(h, p);
-	h->live_bytes += s == NULL ? h->large->chunk_bytes : s->slot_size;
+	const tn_slab *s = slab_of(h, p);
+	h->live_bytes += s == NULL ? h->large->chunk_bytes : tn_slab_slot_size(s);
 	h->live_count++;
 	h->asked_bytes += size;
 	if (h->live_bytes > h->peak)
@@ -307,10 +296,10 @@ static void free_block(tn_heap *h, found f, void *p, const void *site) {
 		end_large_block(h, f.large, site);
 		return;
 	}
-	h->live_bytes -= f.slab->slot_size;
+	h->live_bytes -= tn_slab_slot_size(f.slab);
 	h->live_count--;
 	h->asked_bytes -= f.size;
-	tn_slab_free_for(&f.slab->hot, p, site);
+	tn_slab_free_for(f.slab, p, site);
 }
 
 static void publish_heap(const tn_heap *h);
@@ -379,7 +368,7 @@ size_t tn_heap_usable_size(const tn_heap *h, const void *p) {
 
 typedef struct visitor {
 	const tn_heap *heap;
-	const slab *slab;
+	const tn_slab *slab;
 	const char *operation;
 	void (*visit)(void *p, size_t size, void *ctx);
 	void *ctx;
@@ -398,7 +387,7 @@ static void visit_all(const tn_heap *h, visitor v) {
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
 		if (h->slabs[i] == NULL)
 			continue;
-		v.slab = (const slab *)h->slabs[i];
+		v.slab = h->slabs[i];
 		tn_slab_each(h->slabs[i], visit_small, &v);
 	}
 	for (large_block *b = h->large; b != NULL; b = b->next) {
@@ -510,7 +499,7 @@ static tn_heap *make_heap(const tn_chunk_source *source, const tn_heap_options *
 	*h = (tn_heap){.state = TN_ALIVE,
 		.zero = o->zero,
 		.expendable = o->expendable,
-		.chunk_bytes = slab_chunk_bytes(0, o->limit_bytes),
+		.chunk_bytes = grid_chunk_bytes(0, o->limit_bytes),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.counted_bytes = TN_OS_PAGE,
 		.source = *source,
@@ -550,7 +539,7 @@ void tn_heap_destroy(tn_heap *h) {
 		end_large_block(h, h->large, TN_CALLER);
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
 		if (h->slabs[i] != NULL)
-			((slab *)h->slabs[i])->expendable = h->expendable;
+			tn_slab_set_expendable(h->slabs[i], h->expendable);
 		tn_slab_destroy(h->slabs[i]);
 	}
 	tn_slab_destroy(h->records);

@@ -57,9 +57,8 @@ typedef struct shared_slab {
 	cache cache;
 	tn_lock lock;
 	uint32_t state;
-	size_t slot_size;
-	size_t chunk_bytes, chunk_slots, head_offset, states_offset;
-	unsigned grain_bits;
+	grid grid;
+	size_t states_offset; /* hardened: of a byte for each grain */
 	shared_chunk *ranks[RANKS];
 	shared_chunk *chunks;
 	size_t chunk_count, empty_count, retain_chunks;
@@ -97,41 +96,34 @@ static TN_COLD _Noreturn void shared_refuse(
 
 /* ---- from a pointer to its slot ---- */
 
-static uintptr_t shared_base_of(const shared_slab *s, const void *p) {
-	return (uintptr_t)p & ~(uintptr_t)(s->chunk_bytes - 1);
-}
-
 static shared_chunk *shared_chunk_at(const shared_slab *s, uintptr_t base) {
-	return (shared_chunk *)(base + s->head_offset);
+	return (shared_chunk *)grid_head_at(&s->grid, base);
 }
 
 /* The chunk that p points into; panics when there is none. */
 static shared_chunk *shared_chunk_of(const shared_slab *s, const void *p, const char *operation) {
-	uintptr_t base = shared_base_of(s, p);
+	uintptr_t base = grid_base_of(&s->grid, p);
 	if (TN_UNLIKELY(tn_pages_owner(base) != s))
 		shared_refuse(s, p, operation);
 	return shared_chunk_at(s, base);
 }
 
-static size_t shared_grain_of(const shared_slab *s, const shared_chunk *c, const void *p) {
-	return (size_t)((const char *)p - c->base) >> s->grain_bits;
-}
-
-/* The chunk of the slot that p points to exactly; panics at anything else. */
+/* The chunk of the slot that begins at p; panics at any other pointer. */
 static shared_chunk *shared_chunk_of_slot(const shared_slab *s, const void *p, const char *operation) {
 	shared_chunk *c = shared_chunk_of(s, p, operation);
-	size_t offset = (size_t)((const char *)p - c->base);
-	if (offset / s->slot_size >= tn_get(&c->carved, TN_RELAXED))
+	const char *slot = grid_find_slot(&s->grid, c->base, tn_get(&c->carved, TN_RELAXED), p);
+	if (slot == NULL)
 		shared_refuse(s, p, operation);
-	if (offset % s->slot_size != 0)
+	if (slot != p)
 		tn_panic(s->cache.kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
-			offset % s->slot_size, (void *)(c->base + offset - offset % s->slot_size));
+			(size_t)((const char *)p - slot), (const void *)slot);
 	return c;
 }
 
 static TN_ATOMIC(uint8_t) *
 	shared_state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
-	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) + shared_grain_of(s, c, p);
+	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) +
+	       grid_bit_of(&s->grid, c->base, p);
 }
 
 /* ---- figures ---- */
@@ -148,13 +140,13 @@ static void shared_read(const shared_slab *s, tn_stats *stats) {
 	*stats = (tn_stats){.live_count = outside,
 		.reserved_bytes = s->taken_bytes,
 		.committed_bytes = s->taken_bytes,
-		.peak_bytes = s->peak * s->slot_size,
+		.peak_bytes = s->peak * s->grid.slot_size,
 		.chunk_count = s->chunk_count,
 		.partial_count = s->ranked_count - s->empty_count,
 		.refills = s->refills,
-		.slot_bytes = s->slot_size,
-		.slot_count = s->chunk_count * s->chunk_slots,
-		.partial_live_count = outside - full * s->chunk_slots};
+		.slot_bytes = s->grid.slot_size,
+		.slot_count = s->chunk_count * s->grid.count,
+		.partial_live_count = outside - full * s->grid.count};
 }
 
 static void shared_read_idle(tn_stats *stats, idle_slots idle) {
@@ -176,7 +168,7 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 /* ---- chunks ---- */
 
 static size_t shared_count_left(const shared_slab *s, const shared_chunk *c) {
-	return c->free + s->chunk_slots - tn_get(&c->carved, TN_RELAXED);
+	return c->free + s->grid.count - tn_get(&c->carved, TN_RELAXED);
 }
 
 static void shared_unlink_chunk(shared_slab *s, shared_chunk *c) {
@@ -185,7 +177,7 @@ static void shared_unlink_chunk(shared_slab *s, shared_chunk *c) {
 }
 
 static size_t shared_rank_of(const shared_slab *s, const shared_chunk *c) {
-	return (shared_count_left(s, c) - 1) * RANKS / s->chunk_slots;
+	return (shared_count_left(s, c) - 1) * RANKS / s->grid.count;
 }
 
 /* Puts a chunk into the list of its rank, if it has slots to give. */
@@ -206,21 +198,21 @@ static shared_chunk *shared_find_chunk(const shared_slab *s) {
 }
 
 static shared_chunk *shared_take_chunk(shared_slab *s) {
-	if (s->limit_bytes - s->taken_bytes < s->chunk_bytes)
+	if (s->limit_bytes - s->taken_bytes < s->grid.chunk_bytes)
 		return errno = ENOMEM, NULL;
-	char *base = tn_chunk_acquire(&s->source, s->chunk_bytes, s->chunk_bytes);
+	char *base = tn_chunk_acquire(&s->source, s->grid.chunk_bytes, s->grid.chunk_bytes);
 	if (base == NULL)
 		return NULL;
 	if (!tn_pages_set_owner(base, s)) {
-		tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
+		tn_chunk_release(&s->source, base, s->grid.chunk_bytes, s->grid.chunk_bytes);
 		return NULL;
 	}
 	shared_chunk *c = shared_chunk_at(s, (uintptr_t)base);
-	memset(c, 0, s->chunk_bytes - s->head_offset);
+	memset(c, 0, s->grid.chunk_bytes - s->grid.head_offset);
 	c->base = base;
 	TN_LIST_PUSH(&s->chunks, c, next_chunk, link_chunk);
 	s->chunk_count++;
-	s->taken_bytes += s->chunk_bytes;
+	s->taken_bytes += s->grid.chunk_bytes;
 	shared_push_chunk(s, c);
 	return c;
 }
@@ -229,15 +221,15 @@ static void shared_give_chunk(shared_slab *s, shared_chunk *c) {
 	char *base = c->base;
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
 	for (size_t i = 0; s->fini != NULL && i < carved; i++)
-		s->fini(base + i * s->slot_size, s->ctx);
-	tn_wipe(base, carved * s->slot_size);
+		s->fini(grid_slot_at(&s->grid, base, i), s->ctx);
+	tn_wipe(base, carved * s->grid.slot_size);
 	shared_unlink_chunk(s, c);
 	TN_LIST_UNLINK(c, next_chunk, link_chunk);
 	s->empty_count -= c->empty;
 	s->chunk_count--;
-	s->taken_bytes -= s->chunk_bytes;
+	s->taken_bytes -= s->grid.chunk_bytes;
 	tn_pages_set_owner(base, NULL);
-	tn_chunk_release(&s->source, base, s->chunk_bytes, s->chunk_bytes);
+	tn_chunk_release(&s->source, base, s->grid.chunk_bytes, s->grid.chunk_bytes);
 }
 
 /* After slots came or went: the chunk goes into the list of its rank, or back if it is empty and enough
@@ -282,7 +274,7 @@ static size_t shared_take_free(shared_slab *s, shared_chunk *c, void **slots, si
 	for (uint64_t *word = c->bits; found < count && c->free > 0; word++)
 		for (; *word != 0 && found < count; *word &= *word - 1) {
 			size_t grain = (size_t)(word - c->bits) * TN_WORD_BITS + (size_t)__builtin_ctzll(*word);
-			slots[found++] = c->base + (grain << s->grain_bits);
+			slots[found++] = c->base + (grain << s->grid.grain_bits);
 			c->free--;
 		}
 	return found;
@@ -292,18 +284,18 @@ static size_t shared_take_free(shared_slab *s, shared_chunk *c, void **slots, si
  * or of states: so two threads that carve do not slow each other down. */
 static size_t shared_carve(shared_slab *s, shared_chunk *c, void **slots, size_t count) {
 	size_t carved = tn_get(&c->carved, TN_RELAXED);
-	count = tn_min(count, s->chunk_slots - carved);
+	count = tn_min(count, s->grid.count - carved);
 	if (count > FIRST_CAPACITY)
 		count -= (carved + count) % FIRST_CAPACITY;
 	for (size_t i = 0; i < count; i++)
-		slots[i] = c->base + (carved + i) * s->slot_size;
+		slots[i] = grid_slot_at(&s->grid, c->base, carved + i);
 	tn_set(&c->carved, carved + count, TN_RELAXED);
 	return count;
 }
 
 /* A fresh slot, initialised; CACHE_REFUSED if that failed. */
 static size_t shared_carve_one(shared_slab *s, shared_chunk *c, void **slot) {
-	if (!s->init(c->base + tn_get(&c->carved, TN_RELAXED) * s->slot_size, s->ctx))
+	if (!s->init(grid_slot_at(&s->grid, c->base, tn_get(&c->carved, TN_RELAXED)), s->ctx))
 		return errno = ENOMEM, CACHE_REFUSED;
 	return shared_carve(s, c, slot, 1);
 }
@@ -346,13 +338,14 @@ static void shared_give_slots(cache *cache, void **slots, size_t count) {
 	tn_lock_take(&s->lock);
 	shared_chunk *c = NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (c == NULL || shared_base_of(s, slots[i]) != (uintptr_t)c->base) {
+		if (c == NULL || grid_base_of(&s->grid, slots[i]) != (uintptr_t)c->base) {
 			if (c != NULL)
 				shared_settle_chunk(s, c);
 			c = shared_chunk_of(s, slots[i], "flush");
 		}
-		size_t grain = shared_grain_of(s, c, slots[i]);
-		if (TN_UNLIKELY(grain << s->grain_bits >= tn_get(&c->carved, TN_RELAXED) * s->slot_size))
+		size_t grain = grid_bit_of(&s->grid, c->base, slots[i]);
+		if (TN_UNLIKELY(
+				grain << s->grid.grain_bits >= tn_get(&c->carved, TN_RELAXED) * s->grid.slot_size))
 			shared_refuse(s, slots[i], "flush");
 		if (TN_UNLIKELY(tn_test_bit(c->bits, grain)))
 			tn_panic(cache->kind, s->name, "flush: %p is free twice", slots[i]);
@@ -371,7 +364,7 @@ static size_t shared_weight_of(const cache *c, void *const *slots, size_t count)
 	const shared_slab *s = shared_of_cache(c);
 	if (TN_MODE != TN_MODE_RELEASE)
 		return 0;
-	size_t first = tn_first_foreign(s, slots, count, s->chunk_bytes);
+	size_t first = tn_first_foreign(s, slots, count, s->grid.chunk_bytes);
 	if (TN_UNLIKELY(first < count))
 		shared_refuse(s, slots[first], "flush");
 	return 0;
@@ -417,7 +410,7 @@ static void *shared_set_live(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
 	/* A slot in a magazine was looked up when it was freed. */
-	TN_ATOMIC(uint8_t) *state = shared_state_of(s, shared_chunk_at(s, shared_base_of(s, p)), p);
+	TN_ATOMIC(uint8_t) *state = shared_state_of(s, shared_chunk_at(s, grid_base_of(&s->grid, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
 	tn_set(state, SLOT_LIVE, TN_RELAXED);
@@ -439,7 +432,7 @@ void tn_shared_slab_set_state(tn_shared_slab *hot, void *p, enum slot_state from
 		return;
 	const shared_chunk *c = shared_chunk_of(s, p, operation);
 	size_t offset = (size_t)((const char *)p - c->base);
-	if (TN_UNLIKELY(offset >= s->head_offset || offset % ((size_t)1 << s->grain_bits) != 0))
+	if (TN_UNLIKELY(!grid_has_grain(&s->grid, offset, s->grid.head_offset)))
 		shared_chunk_of_slot(s, p, operation);
 	uint8_t seen = (uint8_t)from;
 	if (TN_UNLIKELY(!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))
@@ -452,7 +445,7 @@ static void shared_set_free(shared_slab *s, void *p) {
 		return;
 	tn_shared_slab_set_state(&s->hot, p, SLOT_LIVE, SLOT_FREE, "free", NULL);
 	if (s->init == NULL)
-		tn_wipe_slot(p, s->slot_size);
+		tn_wipe_slot(p, s->grid.slot_size);
 }
 
 /* ---- alloc and free ---- */
@@ -490,7 +483,7 @@ tn_local *tn_shared_slab_local(tn_shared_slab *hot) {
 
 bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count) {
 	shared_slab *s = shared_enter(hot, "alloc_batch");
-	if (count > tn_min(s->limit_bytes, PTRDIFF_MAX) / s->slot_size)
+	if (count > tn_min(s->limit_bytes, PTRDIFF_MAX) / s->grid.slot_size)
 		return errno = ENOMEM, false;
 	size_t done = 0;
 	while (done < count && (slots[done] = tn_shared_slab_alloc(hot)) != NULL)
@@ -550,24 +543,24 @@ size_t tn_shared_slab_in_use(const tn_shared_slab *hot) {
 }
 
 size_t tn_shared_slab_slot_size(const tn_shared_slab *hot) {
-	return shared_enter(hot, "slot_size")->slot_size;
+	return shared_enter(hot, "slot_size")->grid.slot_size;
 }
 
 bool tn_shared_slab_owns(const tn_shared_slab *hot, const void *p) {
 	shared_slab *s = shared_enter(hot, "owns");
-	uintptr_t base = shared_base_of(s, p);
+	uintptr_t base = grid_base_of(&s->grid, p);
 	/* Under the lock a chunk does not go back. */
 	tn_lock_take(&s->lock);
 	size_t carved = 0;
 	if (tn_pages_owner(base) == s)
 		carved = tn_get(&shared_chunk_at(s, base)->carved, TN_RELAXED);
 	tn_lock_give(&s->lock);
-	return (uintptr_t)p - base < carved * s->slot_size;
+	return (uintptr_t)p - base < carved * s->grid.slot_size;
 }
 
 bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
 	const shared_slab *s = (const shared_slab *)(uintptr_t)hot;
-	return tn_pages_owner(shared_base_of(s, p)) == s;
+	return tn_pages_owner(grid_base_of(&s->grid, p)) == s;
 }
 
 typedef struct flip_job {
@@ -583,7 +576,7 @@ static void shared_flip_slots(void *const *slots, size_t count, void *ctx) {
 	const shared_slab *s = job->slab;
 	for (size_t i = 0; i < count; i++) {
 		shared_chunk *c = shared_chunk_of_slot(s, slots[i], job->operation);
-		size_t grain = shared_grain_of(s, c, slots[i]);
+		size_t grain = grid_bit_of(&s->grid, c->base, slots[i]);
 		if (tn_test_bit(c->bits, grain) != job->marked)
 			tn_panic(s->cache.kind, s->name, "%s: %p is free twice", job->operation, slots[i]);
 		tn_flip_bit(c->bits, grain);
@@ -597,8 +590,8 @@ static void shared_each(
 	tn_cache_each(&s->cache, shared_flip_slots, &job);
 	for (shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk)
 		for (size_t i = 0, carved = tn_get(&c->carved, TN_RELAXED); i < carved; i++) {
-			char *slot = c->base + i * s->slot_size;
-			if (!tn_test_bit(c->bits, shared_grain_of(s, c, slot)))
+			char *slot = grid_slot_at(&s->grid, c->base, i);
+			if (!tn_test_bit(c->bits, grid_bit_of(&s->grid, c->base, slot)))
 				visit(slot, ctx);
 		}
 	job.marked = true;
@@ -614,7 +607,7 @@ void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	tn_lock_take(&s->lock);
 	shared_read(s, stats);
 	shared_read_idle(stats, tn_cache_idle(&s->cache));
-	s->peak = stats->peak_bytes / s->slot_size;
+	s->peak = stats->peak_bytes / s->grid.slot_size;
 	tn_lock_give(&s->lock);
 	memcpy(stats->name, s->name, sizeof stats->name);
 }
@@ -641,7 +634,7 @@ static void shared_verify_slot(void *slot, void *ctx) {
 
 static size_t shared_count_bits(const shared_slab *s, const shared_chunk *c) {
 	size_t count = 0;
-	for (size_t i = 0; i < bit_words(s->slot_size, s->grain_bits, s->chunk_slots); i++)
+	for (size_t i = 0; i < grid_bit_words(&s->grid, s->grid.count); i++)
 		count += (size_t)__builtin_popcountll(c->bits[i]);
 	return count;
 }
@@ -654,7 +647,7 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 	for (const shared_chunk *c = s->chunks; c != NULL; c = c->next_chunk) {
 		size_t here = tn_get(&c->carved, TN_RELAXED);
 		shared_require(s, tn_pages_owner((uintptr_t)c->base) == s, "I5: a chunk has another owner");
-		shared_require(s, here <= s->chunk_slots, "I1: a chunk has more slots than room");
+		shared_require(s, here <= s->grid.count, "I1: a chunk has more slots than room");
 		shared_require(s, shared_count_bits(s, c) == c->free, "I1: a chunk's free slots do not add up");
 		shared_require(s, (shared_count_left(s, c) > 0) == (c->link != NULL),
 			"I3: a chunk is not where it belongs");
@@ -678,40 +671,25 @@ bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 
 /* ---- create and destroy ---- */
 
-/* Whether a chunk has room for `count` slots, its head, bits and states. */
-static bool shared_lay_out_chunk(shared_slab *s, size_t count) {
-	size_t words = bit_words(s->slot_size, s->grain_bits, count);
-	size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : words * TN_WORD_BITS;
-	size_t head = sizeof(shared_chunk) + words * sizeof(uint64_t) + states;
-	if (head > s->chunk_bytes - TN_OS_LINE)
-		return false;
-	s->head_offset = (s->chunk_bytes - head) & ~((size_t)TN_OS_LINE - 1);
-	s->states_offset = s->chunk_bytes - states;
-	s->chunk_slots = count;
-	return count * s->slot_size <= s->head_offset;
-}
-
 /* Chunks as large as asked for, or as a slot and the head need; as many slots as fit. */
 static bool shared_lay_out(shared_slab *s, size_t chunk_bytes) {
-	s->grain_bits = grain_bits_of(s->slot_size);
-	for (s->chunk_bytes = chunk_bytes; s->chunk_bytes <= CHUNK_BYTES_MAX; s->chunk_bytes *= 2) {
-		size_t low = 0, high = s->chunk_bytes / s->slot_size;
-		while (low < high) {
-			size_t middle = high - (high - low) / 2;
-			if (shared_lay_out_chunk(s, middle))
-				low = middle;
-			else
-				high = middle - 1;
+	const size_t states = TN_MODE == TN_MODE_RELEASE ? 0 : TN_WORD_BITS;
+	const grid_tail tail = {.head = sizeof(shared_chunk),
+		.per_word = sizeof(uint64_t) + states,
+		.group_slots = 1,
+		.align = TN_OS_LINE};
+	grid *g = &s->grid;
+	g->stride = g->slot_size;
+	for (g->chunk_bytes = chunk_bytes; g->chunk_bytes <= GRID_CHUNK_BYTES_MAX; g->chunk_bytes *= 2)
+		if (grid_lay_out(g, &tail)) {
+			s->states_offset = g->chunk_bytes - grid_bit_words(g, g->count) * states;
+			return true;
 		}
-		if (low > 0)
-			return shared_lay_out_chunk(s, low);
-	}
 	return false;
 }
 
-/* Bounds of a thread's magazines, in slots; 0 asks for the default. */
 static void shared_set_capacity(shared_slab *s, size_t asked) {
-	size_t most = tn_min(tn_max(MAGAZINE_REACH / s->slot_size, 1), TN_MAGAZINE_SLOTS_MAX);
+	size_t most = tn_min(tn_max(MAGAZINE_REACH / s->grid.slot_size, 1), TN_MAGAZINE_SLOTS_MAX);
 	s->cache.most_capacity = (uint32_t)(asked != 0 ? asked : most);
 	s->cache.least_capacity = (uint32_t)(asked != 0 ? asked : tn_min(most, FIRST_CAPACITY));
 }
@@ -719,14 +697,14 @@ static void shared_set_capacity(shared_slab *s, size_t asked) {
 tn_shared_slab *tn_shared_slab_make(
 	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
 	align = align == 0 ? 16 : align;
-	if (!slots_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL) ||
+	if (!grid_valid(size, align, o->chunk_bytes, o->source) || (o->fini != NULL && o->init == NULL) ||
 		o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.cache = {.owner = &slab_owner,
 							 .kind = kind,
 							 .depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.state = TN_ALIVE,
-		.slot_size = tn_round_up(size, align),
+		.grid = {.slot_size = tn_round_up(size, align)},
 		.retain_chunks = tn_option(o->retain_chunks, 1),
 		.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 		.init = o->init,
@@ -734,7 +712,7 @@ tn_shared_slab *tn_shared_slab_make(
 		.ctx = o->ctx,
 		.own_bytes = tn_round_up(RECORD_GAP + sizeof(shared_slab), TN_OS_PAGE)};
 	draft.source = tn_chunks_from(o->source);
-	if (!shared_lay_out(&draft, slab_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
+	if (!shared_lay_out(&draft, grid_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
 		return errno = EINVAL, NULL;
 	shared_set_capacity(&draft, o->magazine_slots);
 	tn_copy_name(draft.name, o->name, kind);

@@ -1,50 +1,134 @@
-/* Arithmetic of chunks that are cut into slots of one size, and of their bits: one bit for every grain
- * of a chunk, so that finding a slot's takes no division. */
-#ifndef TENURE_LAYOUT_H
-#define TENURE_LAYOUT_H
+/* A grid: how a chunk is cut into slots of one size, and the way from a pointer back to its slot.
+ *
+ *   | slot 0 | slot 1 | ...              | head | bits | what else the owner keeps: the tail |
+ *
+ * A chunk is aligned to its size, so its base is found from any pointer into it. Slot i begins at
+ * i * stride + lead. There is a bit for every grain, the largest power of two that divides the stride:
+ * finding a slot's bit takes a shift where its index would take a division. Slabs and shared slabs are
+ * grids; the spans of heaps have fewer slots and their bits elsewhere. */
+#ifndef TENURE_GRID_H
+#define TENURE_GRID_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <tenure/base.h>
+#include <tenure/detail/hooks.h>
 
 #include "../base/bits.h"
 #include "../base/os.h"
 #include "../pages/pages.h"
 
-#define WORD sizeof(void *)
-#define CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
-#define SLAB_CHUNK_BYTES ((size_t)64 << 10)
+#define GRID_CHUNK_BYTES ((size_t)64 << 10)
+#define GRID_CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
 
-/* The grain is the largest power of two that divides the stride. */
-static inline unsigned grain_bits_of(size_t stride) {
-	unsigned bits = 0;
-	while ((stride >> bits & 1) == 0)
-		bits++;
-	return bits;
+typedef struct grid {
+	size_t chunk_bytes;
+	size_t head_offset;
+	size_t slot_size;
+	size_t stride;
+	size_t lead; /* debug: bytes before the slot, for its fence */
+	size_t count;
+	unsigned grain_bits;
+} grid;
+
+/* Bytes of a chunk that are not for slots. */
+typedef struct grid_tail {
+	size_t head;
+	size_t per_word; /* of bits: the word itself, and what the owner keeps for its grains */
+	size_t per_slot;
+	size_t per_group, group_slots; /* for each of so many slots */
+	size_t align;                  /* of the head, a power of two */
+} grid_tail;
+
+/* Whether options may name these sizes and this source. */
+static inline bool grid_valid(size_t size, size_t align, size_t chunk_bytes, const tn_source *source) {
+	bool aligned = tn_is_power_of_two(align) && align <= TN_ALIGN_MAX;
+	bool sized =
+		size > 0 && size <= GRID_CHUNK_BYTES_MAX / 2 && chunk_bytes <= GRID_CHUNK_BYTES_MAX / 2;
+	return aligned && sized && tn_source_valid(source);
 }
 
-/* Words of bits for `count` slots. */
-static inline size_t bit_words(size_t stride, unsigned grain_bits, size_t count) {
-	return (count * stride >> grain_bits) / TN_WORD_BITS + 1;
-}
-
-/* As asked for, or the default, less where the limit would leave much of a chunk unused. 0: none. */
-static inline size_t slab_chunk_bytes(size_t asked, size_t limit) {
+/* The size asked for, or the default; that is less where a limit (0: none) would leave much of a chunk
+ * unused. */
+static inline size_t grid_chunk_bytes(size_t asked, size_t limit) {
 	if (asked != 0)
-		return tn_power_of_two((asked + TN_OS_PAGE - 1) & ~(TN_OS_PAGE - 1));
-	size_t bytes = SLAB_CHUNK_BYTES;
+		return tn_power_of_two(tn_round_up(asked, TN_OS_PAGE));
+	size_t bytes = GRID_CHUNK_BYTES;
 	while (limit != 0 && bytes > TN_OS_PAGE && bytes > limit / 8)
 		bytes /= 2;
 	return bytes;
 }
 
-/* What is refused of a size, an alignment, a chunk size and a source, whatever the kind of slab. */
-static inline bool slots_valid(size_t size, size_t align, size_t chunk_bytes, const tn_source *source) {
-	bool aligned = (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
-	bool sized = size > 0 && size <= CHUNK_BYTES_MAX / 2 && chunk_bytes <= CHUNK_BYTES_MAX / 2;
-	return aligned && sized && tn_source_valid(source);
+/* Words of bits for `count` slots. */
+static inline size_t grid_bit_words(const grid *g, size_t count) {
+	return (count * g->stride >> g->grain_bits) / TN_WORD_BITS + 1;
+}
+
+/* Whether `count` slots leave room for the tail. */
+static inline bool grid_set_count(grid *g, const grid_tail *t, size_t count) {
+	size_t groups = (count + t->group_slots - 1) / t->group_slots;
+	size_t bytes =
+		t->head + grid_bit_words(g, count) * t->per_word + count * t->per_slot + groups * t->per_group;
+	if (bytes + t->align > g->chunk_bytes)
+		return false;
+	g->count = count;
+	g->head_offset = (g->chunk_bytes - bytes) & ~(t->align - 1);
+	return count * g->stride <= g->head_offset;
+}
+
+/* Lays out chunks of chunk_bytes with as many slots as fit; whether one does. */
+static inline bool grid_lay_out(grid *g, const grid_tail *t) {
+	g->grain_bits = (unsigned)__builtin_ctzll(g->stride);
+	size_t low = 0, high = g->chunk_bytes / g->stride;
+	while (low < high) {
+		size_t middle = high - (high - low) / 2;
+		if (grid_set_count(g, t, middle))
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low > 0 && grid_set_count(g, t, low);
+}
+
+/* Outside debug no slot has a fence. */
+static inline size_t grid_lead(const grid *g) {
+	return TN_MODE == TN_MODE_DEBUG ? g->lead : 0;
+}
+
+/* The base of the chunk that p points into, if it points into a chunk of this grid. */
+static inline uintptr_t grid_base_of(const grid *g, const void *p) {
+	return (uintptr_t)p & ~(uintptr_t)(g->chunk_bytes - 1);
+}
+
+static inline void *grid_head_at(const grid *g, uintptr_t base) {
+	return (void *)(base + g->head_offset);
+}
+
+static inline char *grid_slot_at(const grid *g, const char *base, size_t index) {
+	return (char *)(uintptr_t)base + index * g->stride + grid_lead(g);
+}
+
+static inline size_t grid_index_of(const grid *g, const char *base, const void *slot) {
+	return (size_t)((const char *)slot - base) / g->stride;
+}
+
+TN_INLINE size_t grid_bit_of(const grid *g, const char *base, const void *slot) {
+	return ((size_t)((const char *)slot - base) - grid_lead(g)) >> g->grain_bits;
+}
+
+/* Whether there is a grain at `offset` from slot 0, before `end`: true for the start of every slot. For
+ * other grains, the bit or the state that belongs to them says that no slot is there. */
+TN_INLINE bool grid_has_grain(const grid *g, size_t offset, size_t end) {
+	return offset < end && (offset & (((size_t)1 << g->grain_bits) - 1)) == 0;
+}
+
+/* The slot that p points into, of the first `count` of its chunk, or NULL. */
+static inline char *grid_find_slot(const grid *g, const char *base, size_t count, const void *p) {
+	size_t index = grid_index_of(g, base, p);
+	char *slot = grid_slot_at(g, base, index);
+	return index < count && (uintptr_t)p - (uintptr_t)slot < g->slot_size ? slot : NULL;
 }
 
 #endif
