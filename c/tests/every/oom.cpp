@@ -363,7 +363,7 @@ private:
 				one_slot(s, size);
 			free_every_other(s);
 		};
-		/* Where address space runs out, a thread may get none either. */
+		/* When address space runs out, a thread may get none either. */
 		source != nullptr ? std::thread(use).join() : use();
 		check(s, size);
 		tn_shared_slab_trim(s);

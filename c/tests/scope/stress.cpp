@@ -149,7 +149,7 @@ struct two_roots {
 	scope_owner first, second;
 };
 
-/* What is wrong, as an exit status. */
+/* Returns an exit status: 0, or a number for the check that failed. */
 int use_in_child(two_roots &both, tn_scope *mine) {
 	dice d(1);
 	size_t visited = 0;
