@@ -1,5 +1,6 @@
-/* os.h where there is neither mmap nor VirtualAlloc: memory comes from malloc, one thread is assumed,
- * nothing can be protected or given back in part. */
+/* os.h for systems with neither mmap nor VirtualAlloc: memory comes from malloc, the process has one
+ * thread, and no memory can be protected or given back in part. tenure.c takes this file on any system
+ * when TN_OS_NONE is defined. */
 #include "os.h"
 
 #include <errno.h>
