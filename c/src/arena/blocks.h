@@ -16,7 +16,7 @@ typedef struct block_record {
 	unsigned char fence[8];
 } block_record;
 
-static inline void *record_block(tn_arena *a, char *p, size_t size, const void *site) {
+static inline void *block_make(tn_arena *a, char *p, size_t size, const void *site) {
 	if (TN_MODE != TN_MODE_DEBUG || p == NULL)
 		return p;
 	block_record *r = (block_record *)(void *)p - 1;
@@ -30,7 +30,7 @@ static inline void *record_block(tn_arena *a, char *p, size_t size, const void *
 	return p;
 }
 
-static inline void check_block(const tn_arena *a, const block_record *r, const char *operation) {
+static inline void block_check(const tn_arena *a, const block_record *r, const char *operation) {
 	const char *p = (const char *)(r + 1);
 	size_t before = tn_first_change(r->fence, sizeof r->fence, TN_FILL_FENCE);
 	if (before < sizeof r->fence)
@@ -45,26 +45,26 @@ static inline void check_block(const tn_arena *a, const block_record *r, const c
 }
 
 /* Checks the blocks that are newer than `until`. */
-static inline void check_blocks(const tn_arena *a, const void *until, const char *operation) {
+static inline void block_check_all(const tn_arena *a, const void *until, const char *operation) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	for (const block_record *r = a->newest; r != until; r = r->previous)
-		check_block(a, r, operation);
+		block_check(a, r, operation);
 }
 
 /* Debug: the record of a block that the caller names with its size. */
-static inline void check_old_size(
+static inline void block_check_size(
 	const tn_arena *a, const void *p, size_t old_size, const char *operation) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	const block_record *r = (const block_record *)p - 1;
-	check_block(a, r, operation);
+	block_check(a, r, operation);
 	if (r->size != old_size)
 		tn_panic(a->kind, a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p,
 			r->size, old_size, tn_site(r->site).text);
 }
 
-static inline void record_size(void *p, size_t size) {
+static inline void block_set_size(void *p, size_t size) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	((block_record *)p - 1)->size = size;
