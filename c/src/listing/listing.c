@@ -1,7 +1,7 @@
 /* All listed allocators: where their nodes come from, and snapshots. How a node is read while its owner
  * goes on: node.h.
  *
- * tn_list_object     take_records, tn_list_node
+ * tn_list_add        take_records, tn_list_node
  * tn_stats_snapshot  begin_walk, visit_pages, visit_below
  *   visit_below      for each node: visit (read), then what is below it, then find_next
  *
@@ -132,12 +132,9 @@ void tn_list_move_node(tn_node *n, tn_node *parent) {
 	tn_node_link(n, parent);
 }
 
-bool tn_list_object(
+bool tn_list_add(
 	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
 	size_t count = 1;
-	*node = NULL;
-	if (parent == NULL && name == NULL)
-		return true;
 	tn_list_begin();
 	tn_node *n = tn_list_take_records(&listing.nodes, &count);
 	if (n == NULL)
@@ -153,9 +150,7 @@ bool tn_list_object(
 }
 
 /* A reader looks at the object under the lock; so any parent's child is unlisted under it. */
-void tn_unlist_object(tn_node *n) {
-	if (n == NULL)
-		return;
+void tn_list_remove(tn_node *n) {
 	TN_LIST_UNLINK(n, next_owned, link_owned);
 	tn_list_lock();
 	tn_node_unlink(n);

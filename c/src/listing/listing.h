@@ -64,17 +64,28 @@ typedef struct tn_node_kind {
 #define TN_RACY
 #endif
 
+/* The parts of the next two that an allocator without a name never comes to. */
+bool tn_list_add(
+	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node);
+void tn_list_remove(tn_node *n);
+
 /* Lists an allocator: as a root if it has a name; or below a scope, by its name or its kind.
  *
  * parent   NULL for a root
  * node     receives its node; NULL when it is not listed
  * returns  whether that is done
  * fails    ENOMEM */
-bool tn_list_object(
-	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node);
+static inline bool tn_list_object(
+	tn_node *parent, const tn_node_kind *kind, void *object, const char *name, tn_node **node) {
+	*node = NULL;
+	return (parent == NULL && name == NULL) || tn_list_add(parent, kind, object, name, node);
+}
 
 /* Unlists an allocator: no reader looks at the object after it returns. NULL is a no-op. */
-void tn_unlist_object(tn_node *n);
+static inline void tn_unlist_object(tn_node *n) {
+	if (n != NULL)
+		tn_list_remove(n);
+}
 
 /* The name under which it is listed, for its owner. */
 static inline const char *tn_node_name(const tn_node *n) {

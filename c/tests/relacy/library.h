@@ -92,12 +92,12 @@ size_t tn_pages_trim(void) {
 }
 
 /* Nothing is listed. */
-bool tn_list_object(tn_node *, const tn_node_kind *, void *, const char *, tn_node **node) {
+bool tn_list_add(tn_node *, const tn_node_kind *, void *, const char *, tn_node **node) {
 	*node = NULL;
 	return true;
 }
 
-void tn_unlist_object(tn_node *) {
+void tn_list_remove(tn_node *) {
 }
 
 void tn_list_begin_age(tn_node *, uint64_t) {
