@@ -18,8 +18,10 @@ inline uint64_t program_seed() {
 	return number_from_environment("TENURE_SEED", 20240607);
 }
 
-inline uint64_t program_ops(uint64_t otherwise) {
-	return number_from_environment("TENURE_MODEL_OPS", otherwise);
+/* Random operations of a program: so many every day, and TENURE_MODEL_FACTOR times as many in the long
+ * form. */
+inline uint64_t program_ops(uint64_t every_day) {
+	return every_day * number_from_environment("TENURE_MODEL_FACTOR", 1);
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014): the same numbers on every platform. */
