@@ -25,7 +25,7 @@ help:
 
 lib:
 	cmake -DTENURE_TESTS=OFF -S . -B build/lib
-	cmake --build build/lib
+	cmake --build build/lib --parallel
 
 install: lib
 	cmake --install build/lib --prefix "$(PREFIX)"
