@@ -96,7 +96,7 @@ static size_t runs_chunk_bytes(const tn_runs *r) {
 }
 
 /* Gives chunks back, without the lock; returns their bytes. */
-static size_t runs_give_chunks(const tn_runs *r, runs_chunk *first) {
+static size_t runs_give_chunks(tn_runs *r, runs_chunk *first) {
 	size_t sum = 0, step = r->chunk_bytes;
 	for (runs_chunk *c = first, *next; c != NULL; c = next) {
 		next = c->next;
@@ -107,6 +107,7 @@ static size_t runs_give_chunks(const tn_runs *r, runs_chunk *first) {
 			tn_pages_set_owner((char *)c + i, NULL);
 		tn_pages_release(c, bytes, step);
 	}
+	tn_add(&r->taken_bytes, (size_t)0 - sum, TN_RELAXED);
 	return sum;
 }
 
@@ -121,6 +122,7 @@ static runs_chunk *runs_take_chunk(tn_runs *r, size_t slots) {
 	char *base = tn_pages_acquire(bytes, step);
 	if (base == NULL)
 		return NULL;
+	tn_add(&r->taken_bytes, bytes, TN_RELAXED);
 	if (bytes >= RUNS_CHUNK_BYTES)
 		tn_os_huge(base, bytes);
 	size_t head = runs_head_bytes(r, slots);
@@ -223,7 +225,6 @@ static char *runs_carve(tn_runs *r, size_t least, size_t most, char **end) {
 
 /* Puts in a chunk. If two threads bring one at the same time, the second becomes the next. */
 static void runs_push_chunk(tn_runs *r, runs_chunk *c) {
-	r->taken_bytes += c->bytes;
 	r->refills++;
 	runs_chunk **link = r->current != NULL ? &r->current->next : &r->first;
 	if (c->bytes > r->chunk_bytes)
@@ -387,47 +388,37 @@ static char *runs_take_slots(tn_runs *r, tn_lease *l, size_t count, size_t most)
 	return p;
 }
 
-/* A large chunk is for one call. */
-static char *runs_take_large(tn_runs *r, tn_lease *l, size_t count) {
-	runs_chunk *c = runs_take_chunk(r, count);
-	if (c == NULL)
-		return NULL;
-	tn_os_lock();
-	bool granted = runs_count_grantable(r, count) != 0;
-	if (granted) {
-		runs_push_chunk(r, c);
-		r->granted += count;
-		lease_cut(r, l);
-	}
-	tn_os_unlock();
-	if (granted)
-		return c->begin;
-	runs_give_chunks(r, c);
-	return errno = ENOMEM, NULL;
-}
-
+/* `count` slots for which the lease's own run is too short. A large chunk is for one call. */
 static char *lease_refill(tn_runs *r, tn_lease *l, size_t count) {
 	lease_begin_thread();
-	for (;;) {
+	for (runs_chunk *brought = NULL;;) {
+		char *p = NULL;
 		tn_os_lock();
 		lease_link(r, l);
 		bool large = count > runs_slots_in(r, r->chunk_bytes);
 		size_t most = runs_count_grantable(r, count);
-		char *p = most == 0 || large ? NULL : runs_take_slots(r, l, count, most);
+		if (most != 0 && brought != NULL) {
+			runs_push_chunk(r, brought);
+			p = large ? brought->begin : NULL;
+			brought = NULL;
+		}
+		if (p != NULL) {
+			r->granted += count;
+			lease_cut(r, l);
+		} else if (most != 0 && !large) {
+			p = runs_take_slots(r, l, count, most);
+		}
 		r->peak_slots = tn_max(r->peak_slots, r->granted);
 		tn_os_unlock();
 		if (p != NULL)
 			return p;
-		if (most == 0)
+		if (most == 0) {
+			runs_give_chunks(r, brought);
 			return errno = ENOMEM, NULL;
-		if (large)
-			return runs_take_large(r, l, count);
-		runs_chunk *c = runs_take_chunk(r, count);
-		if (c == NULL)
+		}
+		brought = runs_take_chunk(r, count);
+		if (brought == NULL)
 			return NULL;
-		tn_os_lock();
-		runs_push_chunk(r, c);
-		tn_os_unlock();
 	}
 }
 
@@ -563,10 +554,7 @@ bool tn_runs_reset(tn_runs *r) {
 		next = notes->next;
 		tn_pages_release(notes, TN_OS_PAGE, TN_OS_PAGE);
 	}
-	size_t bytes = runs_give_chunks(r, gone);
-	tn_os_lock();
-	r->taken_bytes -= bytes;
-	tn_os_unlock();
+	runs_give_chunks(r, gone);
 	return true;
 }
 
@@ -583,11 +571,7 @@ size_t tn_runs_trim(tn_runs *r) {
 		r->current->next = NULL;
 	}
 	tn_os_unlock();
-	size_t bytes = runs_give_chunks(r, gone);
-	tn_os_lock();
-	r->taken_bytes -= bytes;
-	tn_os_unlock();
-	return bytes;
+	return runs_give_chunks(r, gone);
 }
 
 size_t tn_runs_used(const tn_runs *r) {
@@ -615,9 +599,10 @@ void tn_runs_stats(const tn_runs *r, tn_stats *stats) {
 	tn_os_lock();
 	stats->live_count = runs_count_live(r);
 	stats->live_bytes = stats->live_count * r->slot_bytes;
+	size_t taken = tn_get(&r->taken_bytes, TN_RELAXED);
 	size_t unused = r->count - tn_min(r->count, runs_count_used(r));
-	stats->cached_bytes = tn_min(unused * r->slot_bytes, r->taken_bytes);
-	stats->committed_bytes = stats->reserved_bytes = r->taken_bytes;
+	stats->cached_bytes = tn_min(unused * r->slot_bytes, taken);
+	stats->committed_bytes = stats->reserved_bytes = taken;
 	stats->peak_bytes = r->peak_slots * r->slot_bytes;
 	for (const runs_chunk *c = r->first; c != NULL; c = c->next)
 		stats->chunk_count++;

@@ -465,7 +465,7 @@ void tn_shared_slab_free_slow(tn_shared_slab *hot, void *p) {
 
 void *tn_shared_slab_local_alloc_slow(tn_local *l) {
 	cache *c = tn_cache_of_handle((local *)l, "local_alloc");
-	return shared_set_live(shared_of_cache(c), tn_cache_take_by((local *)l, "local_alloc"));
+	return shared_set_live(shared_of_cache(c), tn_cache_take_by(c, (local *)l));
 }
 
 void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
@@ -473,7 +473,7 @@ void tn_shared_slab_local_free_slow(tn_local *l, void *p) {
 	if (p == NULL)
 		return;
 	shared_set_free(shared_of_cache(c), p);
-	tn_cache_give_by((local *)l, p, "local_free");
+	tn_cache_give_by(c, (local *)l, p);
 }
 
 tn_local *tn_shared_slab_local(tn_shared_slab *hot) {

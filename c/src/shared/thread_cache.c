@@ -536,14 +536,12 @@ cache *tn_cache_of_handle(const local *l, const char *operation) {
 	return c;
 }
 
-void *tn_cache_take_by(local *l, const char *operation) {
-	cache *c = tn_cache_of_handle(l, operation);
+void *tn_cache_take_by(cache *c, local *l) {
 	cache_move_local_far(l);
 	return cache_take_slot(c, l);
 }
 
-void tn_cache_give_by(local *l, void *p, const char *operation) {
-	cache *c = tn_cache_of_handle(l, operation);
+void tn_cache_give_by(cache *c, local *l, void *p) {
 	cache_move_local_far(l);
 	cache_give_slot(c, l, p);
 }
@@ -727,11 +725,10 @@ void tn_cache_make(cache *c) {
 	tn_lock_give(&registry.lock);
 }
 
+/* A magazine of a thread goes to the depot as if it were empty. */
 static void cache_keep_magazine(cache *c, magazine *m) {
-	if (m == NULL)
-		return;
-	m->next = c->left;
-	c->left = m;
+	if (m != NULL)
+		depot_push(&c->depot.empty, m);
 }
 
 void tn_cache_unlink(cache *c) {
@@ -754,10 +751,6 @@ void tn_cache_unlink(cache *c) {
 }
 
 void tn_cache_end(cache *c) {
-	for (magazine *m = c->left, *next; m != NULL; m = next) {
-		next = m->next;
-		c->owner->give_magazine(c, m);
-	}
 	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)
 		c->owner->give_magazine(c, m);
 }

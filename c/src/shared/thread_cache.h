@@ -66,9 +66,8 @@ struct cache {
 	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
 	/* The fields above are read with many calls, those below are written with every exchange. */
 	_Alignas(TN_OS_LINE) depot depot;
-	TN_GUARDED(local *) locals;  /* under the depot's lock */
-	TN_GUARDED(magazine *) left; /* in the hands of threads when it was unlinked */
-	cache *next, **link;         /* in the registry, under its lock */
+	TN_GUARDED(local *) locals; /* under the depot's lock */
+	cache *next, **link;        /* in the registry, under its lock */
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;
@@ -92,11 +91,11 @@ local *tn_cache_handle(cache *c);
 void *tn_cache_take(cache *c, tn_near *at);
 void tn_cache_give(cache *c, tn_near *at, void *p);
 
-/* The same through a handle, which is not near from then on; and the cache that a handle is of. All
- * panic unless the cache is alive and the handle this thread's. */
-void *tn_cache_take_by(local *l, const char *operation);
-void tn_cache_give_by(local *l, void *p, const char *operation);
+/* The cache that a handle is of; panics unless it is alive and the handle this thread's. */
 cache *tn_cache_of_handle(const local *l, const char *operation);
+/* Take and give through a handle of that cache, which is not near from then on. */
+void *tn_cache_take_by(cache *c, local *l);
+void tn_cache_give_by(cache *c, local *l, void *p);
 
 /* Gives this thread's slots to the depot. */
 void tn_cache_flush(cache *c);

@@ -39,7 +39,8 @@ typedef struct tn_runs {
 	char *fresh; /* in the current chunk: the first slot not leased yet */
 	struct tn_runs_spare *spares;
 	struct tn_runs_notes *notes;
-	size_t chunk_bytes, taken_bytes, peak_slots;
+	size_t chunk_bytes, peak_slots;
+	size_t taken_bytes; /* atomic */
 	uint64_t refills, resets;
 	struct tn_runs *next_runs, **runs_link; /* list of all tn_runs with leases */
 } tn_runs;
