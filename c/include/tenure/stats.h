@@ -55,7 +55,7 @@ TN_API const char *tn_kind_name(tn_kind kind) TN_SYMBOL(tn_kind_name);
 /* A listed allocator, as a snapshot found it. */
 typedef struct tn_listed {
 	tn_stats stats;     /* its own, without anything below it */
-	tn_kind kind;       /* TN_KIND_ARENA, ... */
+	tn_kind kind;       /* TN_KIND_ARENA and so on: detail/kinds.h lists them */
 	unsigned depth;     /* 0 for a root */
 	uint64_t id;        /* unique in this process; never 0 */
 	uint64_t parent_id; /* 0 for a root */
