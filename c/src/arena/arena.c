@@ -78,8 +78,7 @@ static void arena_count_chunk(tn_arena *a, const tn_arena_chunk *c) {
 static size_t arena_peak_bytes(const tn_arena *a) {
 	size_t live = arena_live_bytes(a);
 	size_t before = a->restart == NULL ? 0 : (size_t)(a->highest - a->restart);
-	size_t peak = live > before ? live : before;
-	return peak > a->peak_bytes ? peak : a->peak_bytes;
+	return tn_max(tn_max(live, before), a->peak_bytes);
 }
 
 /* Room for blocks in the chunks of the chain that were taken: without large blocks, heads, the arena
@@ -147,7 +146,8 @@ static void arena_publish(const tn_arena *a) {
 	tn_node_end_write(n);
 }
 
-TN_RACY void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *listed) {
+TN_RACY void tn_arena_look(const void *object, tn_position from, tn_listed *listed) {
+	const tn_arena *a = object;
 	tn_stats *stats = &listed->stats;
 	size_t here = (size_t)*(char *const volatile *)&a->cursor - from.at;
 	stats->resets = *(const volatile uint64_t *)&a->resets;
@@ -156,19 +156,14 @@ TN_RACY void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *liste
 	stats->live_bytes += here;
 	if ((from.room & 1) == 0)
 		stats->cached_bytes -= here;
-	if (stats->live_bytes > stats->peak_bytes)
-		stats->peak_bytes = stats->live_bytes;
-}
-
-static void arena_look_at(const void *a, tn_position from, tn_listed *listed) {
-	tn_arena_look(a, from, listed);
+	stats->peak_bytes = tn_max(stats->peak_bytes, stats->live_bytes);
 }
 
 static void arena_end_owned(void *object) {
 	tn_arena_destroy(object);
 }
 
-TN_OWNED_KIND(arena_kind, arena, TN_KIND_ARENA, TN_FIGURES_PLAIN, arena_look_at, arena_end_owned);
+TN_OWNED_KIND(arena_kind, arena, TN_KIND_ARENA, TN_FIGURES_PLAIN, tn_arena_look, arena_end_owned);
 
 /* ---- chunks ---- */
 
@@ -261,6 +256,13 @@ static size_t arena_give_after(tn_arena *a, tn_arena_chunk *chunk) {
 	return bytes;
 }
 
+static size_t arena_give_chain(tn_arena *a) {
+	size_t bytes = arena_give_after(a, a->first) + arena_give_chunk(a, a->first);
+	a->first = NULL;
+	arena_set_current(a, NULL, NULL);
+	return bytes;
+}
+
 static void arena_give_large(tn_arena *a, const tn_arena_chunk *until) {
 	while (a->large != until) {
 		tn_arena_chunk *next = a->large->next;
@@ -282,14 +284,11 @@ static void arena_link_chunk(tn_arena *a, tn_arena_chunk *chunk) {
 
 /* ---- the reserved range ---- */
 
-static size_t arena_commit_step(size_t committed) {
-	return tn_min(tn_max(committed, ARENA_CHUNK_BYTES), ARENA_CHUNK_BYTES_MAX);
-}
-
 /* Commits at least up to `end` bytes of the range. */
 static bool arena_commit(tn_arena *a, char *range, size_t committed, size_t end) {
 	size_t left = (a->limit_bytes - a->taken_bytes) & ~(TN_OS_PAGE - 1);
-	size_t wanted = tn_max(tn_round_up(end, TN_OS_PAGE), committed + arena_commit_step(committed));
+	size_t step = tn_min(tn_max(committed, ARENA_CHUNK_BYTES), ARENA_CHUNK_BYTES_MAX);
+	size_t wanted = tn_max(tn_round_up(end, TN_OS_PAGE), committed + step);
 	wanted = tn_min(wanted, tn_min(committed + left, a->reserve_bytes));
 	if (end > wanted)
 		return errno = ENOMEM, false;
@@ -786,10 +785,7 @@ static void arena_renew_chunks(tn_arena *a) {
 		tn_forbid(keep->begin, (size_t)(keep->limit - keep->begin));
 		return;
 	}
-	arena_give_after(a, a->first);
-	arena_give_chunk(a, a->first);
-	a->first = NULL;
-	arena_set_current(a, NULL, NULL);
+	arena_give_chain(a);
 }
 
 void tn_arena_reset_slow(tn_arena *a) {
@@ -824,12 +820,9 @@ static bool arena_is_unused(const tn_arena *a) {
 }
 
 static size_t arena_trim_chain(tn_arena *a) {
-	if (!arena_is_unused(a))
-		return arena_give_after(a, a->current == NULL ? a->first : a->current);
-	size_t bytes = arena_give_after(a, a->first) + arena_give_chunk(a, a->first);
-	a->first = NULL;
-	arena_set_current(a, NULL, NULL);
-	return bytes;
+	if (arena_is_unused(a))
+		return arena_give_chain(a);
+	return arena_give_after(a, a->current == NULL ? a->first : a->current);
 }
 
 size_t tn_arena_trim(tn_arena *a) {
@@ -936,7 +929,7 @@ static size_t arena_most_bytes(const tn_arena_options *o, size_t chunk_bytes) {
 		return chunk_bytes;
 	size_t most =
 		o->chunk_bytes_max == 0 ? ARENA_CHUNK_BYTES_MAX : tn_round_up(o->chunk_bytes_max, TN_OS_PAGE);
-	return most < chunk_bytes ? chunk_bytes : most;
+	return tn_max(most, chunk_bytes);
 }
 
 /* ---- for a scope, whose storage is used again ---- */
@@ -955,12 +948,8 @@ void tn_arena_close_used(tn_arena *a) {
 	if (a->current != NULL)
 		a->current->used = a->cursor;
 	arena_give_large(a, NULL);
-	if (a->first != NULL) {
-		arena_give_after(a, a->first);
-		arena_give_chunk(a, a->first);
-		a->first = NULL;
-		arena_set_current(a, NULL, NULL);
-	}
+	if (a->first != NULL)
+		arena_give_chain(a);
 	a->restart = a->highest = NULL;
 	a->newest = NULL;
 	a->before_bytes = a->recent_bytes = a->peak_bytes = 0;

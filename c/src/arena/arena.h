@@ -17,7 +17,7 @@ tn_arena *tn_arena_make_below(
 	tn_node *parent, const tn_chunk_source *source, const tn_arena_options *o);
 
 /* Completes the figures of a node while the owner goes on (listing.h). */
-void tn_arena_look(const tn_arena *a, tn_position from, tn_listed *listed);
+void tn_arena_look(const void *arena, tn_position from, tn_listed *listed);
 
 /* The arena that a scope is: in storage that was zero once, and since then opened and closed. The
  * caller sets chunk_bytes and chunk_bytes_max; tn_arena_size does it from options, of which nothing

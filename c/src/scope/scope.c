@@ -617,37 +617,34 @@ static scope *scope_enter_owner(tn_scope *hot, const tn_source *source, const ch
 }
 
 tn_arena *tn_scope_arena(tn_scope *hot, const tn_arena_options *options) {
-	tn_arena_options o = {.name = NULL};
-	if (options != NULL)
-		o = *options;
-	scope *s = scope_enter_owner(hot, o.source, "arena");
+	static const tn_arena_options defaults;
+	options = options == NULL ? &defaults : options;
+	scope *s = scope_enter_owner(hot, options->source, "arena");
 	if (s == NULL)
 		return NULL;
-	tn_arena *a = tn_arena_make_below(&s->node, &s->hot.arena.source, &o);
+	tn_arena *a = tn_arena_make_below(&s->node, &s->hot.arena.source, options);
 	scope_leave(s);
 	return a;
 }
 
 tn_slab *tn_scope_slab(tn_scope *hot, size_t size, size_t align, const tn_slab_options *options) {
-	tn_slab_options o = {.name = NULL};
-	if (options != NULL)
-		o = *options;
-	scope *s = scope_enter_owner(hot, o.source, "slab");
+	static const tn_slab_options defaults;
+	options = options == NULL ? &defaults : options;
+	scope *s = scope_enter_owner(hot, options->source, "slab");
 	if (s == NULL)
 		return NULL;
-	tn_slab *slab = tn_slab_make_below(&s->node, &s->hot.arena.source, size, align, &o);
+	tn_slab *slab = tn_slab_make_below(&s->node, &s->hot.arena.source, size, align, options);
 	scope_leave(s);
 	return slab;
 }
 
 tn_heap *tn_scope_heap(tn_scope *hot, const tn_heap_options *options) {
-	tn_heap_options o = {.name = NULL};
-	if (options != NULL)
-		o = *options;
-	scope *s = scope_enter_owner(hot, o.source, "heap");
+	static const tn_heap_options defaults;
+	options = options == NULL ? &defaults : options;
+	scope *s = scope_enter_owner(hot, options->source, "heap");
 	if (s == NULL)
 		return NULL;
-	tn_heap *h = tn_heap_make_below(&s->node, &s->hot.arena.source, &o);
+	tn_heap *h = tn_heap_make_below(&s->node, &s->hot.arena.source, options);
 	scope_leave(s);
 	return h;
 }
