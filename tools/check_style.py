@@ -102,7 +102,7 @@ def in_comment(text, number):
 
 FUNCTION = re.compile(r"^(\t?)(?:TN_PRINTF\([\d, ]+\)\n)?"
                       r"(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
-                      r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?(\w+)\([^;{}]*\)[^;{}()]*\{\n"
+                      r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?\b(?!__attribute__)(\w+)\([^;{}]*\)[^;{}()]*\{\n"
                       r"(.*?)^\1\}", re.M | re.S)
 
 
@@ -392,7 +392,7 @@ RULES = [
     (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
-    (lambda path: re.match(r"c/src/(base|listing|watch)/.*\.[ch]$", path), [check_prefixes]),
+    (lambda path: re.match(r"c/src/(base|listing|slab|watch)/.*\.[ch]$", path), [check_prefixes]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),

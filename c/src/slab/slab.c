@@ -88,36 +88,31 @@ static __attribute__((noinline)) void slab_check_magazine(const slab *s, uintptr
 		slab_refuse_foreign(s, slots[first], "flush");
 }
 
-/* Calls `visit` with every free slot, newest first. */
-static void slab_each_free(const slab *s,
-	void (*visit)(const slab *s, void *slot, const char *operation), const char *operation) {
-	void **slots = slab_slots_of(slab_loaded(s));
-	for (size_t i = slab_loaded_count(s); i > 0; i--)
-		visit(s, slots[i - 1], operation);
-	uintptr_t magazine = s->previous_full ? s->previous : s->full;
-	bool linked = !s->previous_full;
-	while (magazine != 0) {
-		slots = slab_slots_of(magazine);
-		for (size_t i = s->magazine_slots; i > 0; i--)
-			visit(s, slots[i - 1], operation);
-		magazine = linked ? *slab_link_of(magazine) : s->full;
-		linked = true;
-	}
+typedef void free_visitor(const slab *s, void *slot, const char *operation);
+
+static void slab_each_of(
+	const slab *s, uintptr_t magazine, size_t count, free_visitor *visit, const char *operation) {
+	for (; count > 0; count--)
+		visit(s, slab_slots_of(magazine)[count - 1], operation);
 }
 
-/* Release: marks a free slot; one that is marked already is free twice. */
+/* Calls `visit` with every free slot, newest first. */
+static void slab_each_free(const slab *s, free_visitor *visit, const char *operation) {
+	slab_each_of(s, slab_loaded(s), slab_loaded_count(s), visit, operation);
+	if (s->previous_full)
+		slab_each_of(s, s->previous, s->magazine_slots, visit, operation);
+	for (uintptr_t magazine = s->full; magazine != 0; magazine = *slab_link_of(magazine))
+		slab_each_of(s, magazine, s->magazine_slots, visit, operation);
+}
+
+/* Release marks a free slot; in the other modes its live bit is clear already. */
 static void slab_mark_free(const slab *s, void *slot, const char *operation) {
 	chunk *c = slab_chunk_of(s, slot, operation);
-	if (tn_test_bit(c->bits, slab_bit_of(s, c, slot)))
-		tn_panic(s->kind, s->name, "%s: %p is free twice", operation, slot);
-	tn_flip_bit(c->bits, slab_bit_of(s, c, slot));
-}
-
-/* Hardened and debug: a free slot has no live bit. */
-static void slab_require_free(const slab *s, void *slot, const char *operation) {
-	const chunk *c = slab_chunk_of(s, slot, operation);
-	if (tn_test_bit(c->bits, slab_bit_of(s, c, slot)))
-		tn_panic(s->kind, s->name, "%s: %p is both free and live", operation, slot);
+	if (tn_test_bit(c->bits, slab_bit_of(c, slot)))
+		tn_panic(s->kind, s->name, "%s: %p is %s", operation, slot,
+			TN_MODE == TN_MODE_RELEASE ? "free twice" : "both free and live");
+	if (TN_MODE == TN_MODE_RELEASE)
+		tn_flip_bit(c->bits, slab_bit_of(c, slot));
 }
 
 static void slab_count_slot(const slab *s, void *slot, const char *operation) {
@@ -139,8 +134,8 @@ static void slab_check_all_fences(const slab *s, const char *operation) {
 		return;
 	for (const chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++)
-			if (slab_is_live(s, c, i))
-				slab_check_fences(s, c, i, operation);
+			if (slab_is_live(c, slab_slot_at(c, i)))
+				slab_check_fences(s, c, slab_slot_at(c, i), operation);
 }
 
 /* ---- figures ---- */
@@ -249,7 +244,7 @@ static chunk *slab_take_chunk(slab *s) {
 
 static void slab_fini_slots(slab *s, chunk *c) {
 	for (size_t i = 0; s->fini != NULL && i < c->carved; i++)
-		s->fini(slab_slot_at(s, c, i), s->ctx);
+		s->fini(slab_slot_at(c, i), s->ctx);
 }
 
 static void slab_give_chunk(slab *s, chunk *c) {
@@ -259,8 +254,7 @@ static void slab_give_chunk(slab *s, chunk *c) {
 	slab_fini_slots(s, c);
 	if (slab_is_guarded(s, c))
 		tn_add(&guarded_bytes, 0 - bytes, TN_RELAXED);
-	if (TN_MODE != TN_MODE_RELEASE)
-		tn_wipe(base, c->carved_bytes);
+	tn_wipe(base, c->carved_bytes);
 	tn_pages_set_owner(base, NULL);
 	s->known_base = NO_BASE;
 	s->chunk_count--;
@@ -296,25 +290,20 @@ static chunk *slab_chunk_to_carve(slab *s) {
 	return s->carving = c;
 }
 
-static size_t slab_count_to_carve(const slab *s, const chunk *c) {
-	size_t count = s->init != NULL ? 1 : CARVE_BYTES / c->grid->stride;
-	count = tn_min(tn_min(count, s->magazine_slots), c->grid->count - c->carved);
-	return tn_max(count, 1);
-}
-
 /* Fills the loaded magazine, which is empty, with fresh slots, the lowest on top. */
 static bool slab_carve(slab *s) {
 	chunk *c = slab_chunk_to_carve(s);
 	if (c == NULL)
 		return false;
-	if (s->init != NULL && !s->init(slab_slot_at(s, c, c->carved), s->ctx))
+	if (s->init != NULL && !s->init(slab_slot_at(c, c->carved), s->ctx))
 		return errno = ENOMEM, false;
 	if (c->carved == 0)
 		slab_push_magazines(s, c);
-	size_t count = slab_count_to_carve(s, c);
+	size_t count = s->init != NULL ? 1 : tn_max(CARVE_BYTES / c->grid->stride, 1);
+	count = tn_min(tn_min(count, s->magazine_slots), c->grid->count - c->carved);
 	void **slots = slab_slots_of(slab_loaded(s));
 	for (size_t i = 0; i < count; i++)
-		slots[count - 1 - i] = slab_slot_at(s, c, c->carved + i);
+		slots[count - 1 - i] = slab_slot_at(c, c->carved + i);
 	c->carved += count;
 	c->carved_bytes = c->carved * c->grid->stride;
 	s->carved += count;
@@ -544,13 +533,14 @@ TN_INLINE void slab_give_slot(slab *s, void *p) {
 static void slab_pop_quarantine(slab *s) {
 	slot_record *r = s->oldest;
 	chunk *c = slab_chunk_at(s, grid_base_of(&s->grid, r));
-	const size_t index = (size_t)(r - slab_record_at(s, c, 0)), stride = c->grid->stride;
+	const size_t stride = c->grid->stride;
+	char *slot = slab_slot_at(c, (size_t)(r - slab_records_of(s, c)));
 	s->oldest = r->younger;
 	s->quarantined--;
 	s->quarantine_bytes -= stride;
 	if (slab_is_guarded(s, c))
-		tn_os_unprotect(c->base + index * stride, stride);
-	slab_give_slot(s, slab_slot_at(s, c, index));
+		tn_os_unprotect(slot - c->grid->lead, stride);
+	slab_give_slot(s, slot);
 }
 
 static void slab_end_quarantine(slab *s) {
@@ -558,17 +548,17 @@ static void slab_end_quarantine(slab *s) {
 		slab_pop_quarantine(s);
 }
 
-static void slab_push_quarantine(slab *s, chunk *c, size_t index, const void *site) {
+static void slab_push_quarantine(slab *s, const chunk *c, void *slot, const void *site) {
 	const size_t stride = c->grid->stride;
-	slot_record *r = slab_record_at(s, c, index);
+	slot_record *r = slab_record_of(s, c, slot);
 	r->free_site = site == NULL ? r->free_site : site;
 	r->younger = NULL;
 	*(s->quarantined++ == 0 ? &s->oldest : &s->youngest->younger) = r;
 	s->youngest = r;
 	s->quarantine_bytes += stride;
-	tn_forbid(slab_slot_at(s, c, index), s->grid.slot_size);
+	tn_forbid(slot, s->grid.slot_size);
 	if (slab_is_guarded(s, c))
-		tn_os_protect(c->base + index * stride, stride);
+		tn_os_protect((char *)slot - c->grid->lead, stride);
 	while (s->quarantine_bytes > SLAB_QUARANTINE_BYTES)
 		slab_pop_quarantine(s);
 }
@@ -606,7 +596,7 @@ TN_INLINE void *slab_alloc_checked(slab *s, const void *site) {
 		tn_panic(s->kind, s->name, "alloc: %p is both free and live", p);
 	tn_flip_bit(c->bits, bit);
 	if (TN_MODE == TN_MODE_DEBUG)
-		slab_set_fresh(s, c, slab_index_of(s, c, p), site);
+		slab_set_fresh(s, c, p, site);
 	return p;
 }
 
@@ -621,11 +611,11 @@ TN_INLINE void slab_free_checked(slab *s, void *p, const void *site) {
 		slab_refuse_free(s, p, "free");
 	tn_flip_bit(c->bits, bit);
 	if (TN_MODE == TN_MODE_DEBUG)
-		slab_check_fences(s, c, slab_index_of(s, c, p), "free");
+		slab_check_fences(s, c, p, "free");
 	if (s->init == NULL)
 		tn_wipe_slot(p, s->grid.slot_size);
 	if (TN_MODE == TN_MODE_DEBUG)
-		slab_push_quarantine(s, c, slab_index_of(s, c, p), site);
+		slab_push_quarantine(s, c, p, site);
 	else
 		slab_give_slot(s, p);
 }
@@ -688,12 +678,11 @@ void tn_slab_set_idle(tn_slab *hot, void *p, bool idle, const char *operation, c
 	chunk *c = slab_find_chunk(s, p, &bit, operation);
 	if (!tn_test_bit(c->bits, bit))
 		slab_refuse_free(s, p, operation);
-	size_t index = slab_index_of(s, c, p);
-	slot_record *r = slab_record_at(s, c, index);
+	slot_record *r = slab_record_of(s, c, p);
 	if (r->idle == idle)
 		tn_panic(s->kind, s->name, "%s: %p is %s already, got at %s, put at %s", operation, p,
 			idle ? "idle" : "live", tn_site(r->alloc_site).text, tn_site(r->free_site).text);
-	slab_check_fences(s, c, index, operation);
+	slab_check_fences(s, c, p, operation);
 	r->idle = idle;
 	if (site != NULL)
 		*(idle ? &r->free_site : &r->alloc_site) = site;
@@ -707,9 +696,9 @@ void tn_slab_set_idle(tn_slab *hot, void *p, bool idle, const char *operation, c
 const void *tn_slab_site(const tn_slab *hot, const void *p, const char *operation) {
 	const slab *s = (const slab *)hot;
 	const chunk *c = slab_chunk_of(s, p, operation);
-	if (!tn_test_bit(c->bits, slab_bit_of(s, c, p)))
+	if (!tn_test_bit(c->bits, slab_bit_of(c, p)))
 		slab_refuse_free(s, p, operation);
-	return slab_record_at(s, c, slab_index_of(s, c, p))->alloc_site;
+	return slab_record_of(s, c, p)->alloc_site;
 }
 
 void tn_slab_set_expendable(tn_slab *hot, bool expendable) {
@@ -782,8 +771,8 @@ void tn_slab_each(tn_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx)
 	slab_set_bits(s, "each");
 	for (chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++)
-			if (slab_is_live(s, c, i))
-				visit(slab_slot_at(s, c, i), ctx);
+			if (slab_is_live(c, slab_slot_at(c, i)))
+				visit(slab_slot_at(c, i), ctx);
 	slab_leave(s);
 }
 
@@ -800,7 +789,7 @@ void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	slab_set_bits(s, "stats");
 	s->partial_count = s->partial_live = 0;
 	for (const chunk *c = s->chunks; c != NULL; c = c->next)
-		slab_sample_partial(s, c, slab_count_live(s, c));
+		slab_sample_partial(s, c, slab_count_live(c));
 	slab_read(s, slab_in_use(s), stats);
 	memcpy(stats->name, s->name, sizeof stats->name);
 	slab_publish(s);
@@ -823,11 +812,11 @@ bool tn_slab_verify(const tn_slab *hot) {
 	size_t carved = 0, live = 0, chunks = 0, magazines = 0;
 	slab_set_bits(s, "verify");
 	if (TN_MODE != TN_MODE_RELEASE)
-		slab_each_free(s, slab_require_free, "verify");
+		slab_each_free(s, slab_mark_free, "verify");
 	for (const chunk *c = s->chunks; c != NULL; c = c->next) {
 		slab_require(s, tn_pages_owner((uintptr_t)c->base) == s, "I5: a chunk has another owner");
 		slab_require(s, c->carved <= c->grid->count, "I3: a chunk has more slots than room");
-		live += slab_count_live(s, c);
+		live += slab_count_live(c);
 		carved += c->carved;
 		chunks++;
 		magazines += c->carved == 0 ? 0 : s->chunk_magazines;
@@ -970,7 +959,7 @@ void tn_slab_destroy(tn_slab *hot) {
 	tn_slab_unlist(hot);
 	slab_end_quarantine(s);
 	slab_check_all_fences(s, "destroy");
-	slab_print_lost(s);
+	slab_report_lost(s);
 	slab_give_all_chunks(s);
 	s->state = TN_DEAD;
 	tn_chunk_release(&s->source, s->own, s->own_bytes, TN_OS_PAGE);

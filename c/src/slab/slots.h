@@ -102,20 +102,21 @@ static inline const grid *slab_grid_of(const slab *s, const chunk *c) {
 	return TN_MODE == TN_MODE_DEBUG ? c->grid : &s->grid;
 }
 
-static inline char *slab_slot_at(const slab *s, const chunk *c, size_t index) {
-	return grid_slot_at(slab_grid_of(s, c), c->base, index);
+static inline char *slab_slot_at(const chunk *c, size_t index) {
+	return grid_slot_at(c->grid, c->base, index);
 }
 
-static inline size_t slab_index_of(const slab *s, const chunk *c, const void *slot) {
-	return grid_index_of(slab_grid_of(s, c), c->base, slot);
+static inline size_t slab_bit_of(const chunk *c, const void *slot) {
+	return grid_bit_of(c->grid, c->base, slot);
 }
 
-TN_INLINE size_t slab_bit_of(const slab *s, const chunk *c, const void *slot) {
-	return grid_bit_of(slab_grid_of(s, c), c->base, slot);
+/* Debug: the records of a chunk's slots. */
+static inline slot_record *slab_records_of(const slab *s, const chunk *c) {
+	return (slot_record *)(void *)(c->base + s->record_offset);
 }
 
-static inline slot_record *slab_record_at(const slab *s, const chunk *c, size_t index) {
-	return (slot_record *)(void *)(c->base + s->record_offset) + index;
+static inline slot_record *slab_record_of(const slab *s, const chunk *c, const void *slot) {
+	return slab_records_of(s, c) + grid_index_of(c->grid, c->base, slot);
 }
 
 /* A pointer that is in no slot of this slab; debug looks for the slab that it belongs to. */
@@ -126,10 +127,10 @@ static TN_COLD _Noreturn void slab_refuse_foreign(const slab *s, const void *p, 
 		if (other == NULL || other->grid.chunk_bytes != (size_t)1 << bits)
 			continue;
 		const chunk *c = slab_chunk_at(other, base);
-		size_t index = slab_index_of(other, c, p);
+		size_t index = grid_index_of(c->grid, c->base, p);
 		if (index < c->carved)
 			tn_panic(s->kind, s->name, "%s: %p is not a slot of this %s; it is in %s \"%s\", slot %p",
-				operation, p, s->kind, other->kind, other->name, (void *)slab_slot_at(other, c, index));
+				operation, p, s->kind, other->kind, other->name, (void *)slab_slot_at(c, index));
 	}
 	tn_panic(s->kind, s->name, "%s: %p is not a slot of this %s%s", operation, p, s->kind,
 		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");
@@ -141,7 +142,7 @@ static TN_COLD _Noreturn void slab_refuse_inside(
 	if (TN_MODE != TN_MODE_DEBUG)
 		tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p, bytes,
 			(const void *)slot);
-	const void *site = slab_record_at(s, c, slab_index_of(s, c, slot))->alloc_site;
+	const void *site = slab_record_of(s, c, slot)->alloc_site;
 	tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s", operation,
 		p, bytes, (const void *)slot, tn_site(site).text);
 }
@@ -165,7 +166,7 @@ static TN_COLD _Noreturn void slab_refuse_free(const slab *s, const void *p, con
 	const chunk *c = slab_chunk_of(s, p, operation);
 	if (TN_MODE != TN_MODE_DEBUG)
 		tn_panic(s->kind, s->name, "%s: %p is free already", operation, p);
-	const slot_record *r = slab_record_at(s, c, slab_index_of(s, c, p));
+	const slot_record *r = slab_record_of(s, c, p);
 	tn_panic(s->kind, s->name, "%s: %p is free already, allocated at %s, freed at %s", operation, p,
 		tn_site(r->alloc_site).text, tn_site(r->free_site).text);
 }
@@ -176,15 +177,14 @@ static inline void slab_clear_bits(chunk *c) {
 	memset(c->bits, 0, grid_bit_words(c->grid, c->grid->count) * sizeof c->bits[0]);
 }
 
-static inline bool slab_is_live(const slab *s, const chunk *c, size_t index) {
-	size_t bit = slab_bit_of(s, c, slab_slot_at(s, c, index));
-	return tn_test_bit(c->bits, bit) == (TN_MODE != TN_MODE_RELEASE);
+static inline bool slab_is_live(const chunk *c, const void *slot) {
+	return tn_test_bit(c->bits, slab_bit_of(c, slot)) == (TN_MODE != TN_MODE_RELEASE);
 }
 
-static inline size_t slab_count_live(const slab *s, const chunk *c) {
+static inline size_t slab_count_live(const chunk *c) {
 	size_t live = 0;
 	for (size_t i = 0; i < c->carved; i++)
-		live += slab_is_live(s, c, i);
+		live += slab_is_live(c, slab_slot_at(c, i));
 	return live;
 }
 
@@ -196,12 +196,11 @@ static inline bool slab_is_guarded(const slab *s, const chunk *c) {
 }
 
 static inline void slab_check_fences(
-	const slab *s, const chunk *c, size_t index, const char *operation) {
+	const slab *s, const chunk *c, const char *slot, const char *operation) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	const size_t size = s->grid.slot_size;
-	const char *slot = slab_slot_at(s, c, index);
-	const void *site = slab_record_at(s, c, index)->alloc_site;
+	const void *site = slab_record_of(s, c, slot)->alloc_site;
 	size_t after = tn_first_change(slot + size, TN_FENCE_BYTES, TN_FILL_FENCE);
 	if (after < TN_FENCE_BYTES)
 		tn_panic(s->kind, s->name,
@@ -226,10 +225,9 @@ static inline void slab_check_fill(const slab *s, const char *slot, const slot_r
 }
 
 /* Checks a free slot and makes it one that alloc returns: recorded, fenced, filled. */
-static inline void slab_set_fresh(const slab *s, const chunk *c, size_t index, const void *site) {
+static inline void slab_set_fresh(const slab *s, const chunk *c, char *slot, const void *site) {
 	const size_t size = s->grid.slot_size;
-	char *slot = slab_slot_at(s, c, index);
-	slot_record *r = slab_record_at(s, c, index);
+	slot_record *r = slab_record_of(s, c, slot);
 	tn_permit(slot, size);
 	slab_check_fill(s, slot, r);
 	*r = (slot_record){.alloc_site = site};
@@ -241,8 +239,10 @@ static inline void slab_set_fresh(const slab *s, const chunk *c, size_t index, c
 	tn_hand_out(slot, size);
 }
 
-static inline bool slab_is_lost(const slab *s, const chunk *c, size_t index) {
-	return slab_is_live(s, c, index) && !slab_record_at(s, c, index)->idle;
+/* The record of the chunk's slot of that index, if it is live and was not put into a pool; or NULL. */
+static inline const slot_record *slab_find_lost(const slab *s, const chunk *c, size_t index) {
+	const slot_record *r = slab_records_of(s, c) + index;
+	return slab_is_live(c, slab_slot_at(c, index)) && !r->idle ? r : NULL;
 }
 
 /* Clears the live bits of slots in this chunk and the later ones that were allocated at `site`, and
@@ -250,26 +250,28 @@ static inline bool slab_is_lost(const slab *s, const chunk *c, size_t index) {
 static inline size_t slab_clear_lost(const slab *s, chunk *c, const void *site) {
 	size_t count = 0;
 	for (; c != NULL; c = c->next)
-		for (size_t i = 0; i < c->carved; i++)
-			if (slab_is_lost(s, c, i) && slab_record_at(s, c, i)->alloc_site == site) {
-				tn_flip_bit(c->bits, slab_bit_of(s, c, slab_slot_at(s, c, i)));
-				count++;
-			}
+		for (size_t i = 0; i < c->carved; i++) {
+			const slot_record *r = slab_find_lost(s, c, i);
+			if (r == NULL || r->alloc_site != site)
+				continue;
+			tn_flip_bit(c->bits, slab_bit_of(c, slab_slot_at(c, i)));
+			count++;
+		}
 	return count;
 }
 
 /* One line for every site that allocated slots which are live now; clears their live bits. */
-static inline void slab_print_lost(slab *s) {
+static inline void slab_report_lost(const slab *s) {
 	if (TN_MODE != TN_MODE_DEBUG || s->expendable)
 		return;
 	for (chunk *c = s->chunks; c != NULL; c = c->next)
 		for (size_t i = 0; i < c->carved; i++) {
-			if (!slab_is_lost(s, c, i))
+			const slot_record *r = slab_find_lost(s, c, i);
+			if (r == NULL)
 				continue;
-			const void *site = slab_record_at(s, c, i)->alloc_site;
-			size_t count = slab_clear_lost(s, c, site);
+			size_t count = slab_clear_lost(s, c, r->alloc_site);
 			tn_report(s->kind, s->name, "destroy: %zu live slots (%zu bytes) allocated at %s", count,
-				count * s->grid.slot_size, tn_site(site).text);
+				count * s->grid.slot_size, tn_site(r->alloc_site).text);
 		}
 }
 
