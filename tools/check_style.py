@@ -102,7 +102,8 @@ def in_comment(text, number):
 
 FUNCTION = re.compile(r"^(\t?)(?:TN_PRINTF\([\d, ]+\)\n)?"
                       r"(?!(?:struct|enum|union|typedef|extern|namespace)\b)"
-                      r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?\b(?!__attribute__)(\w+)\([^;{}]*\)[^;{}()]*\{\n"
+                      r"(?!(?:public|protected|private):)[A-Za-z][^;{}#]*?\b(?!__attribute__)(\w+)"
+                      r"\([^;{}]*\)[^;{}()]*\{\n"
                       r"(.*?)^\1\}", re.M | re.S)
 
 
