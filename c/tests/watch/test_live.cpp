@@ -766,6 +766,22 @@ TEST(observer, a_work_that_is_ended_is_not_under_way) {
 	}
 }
 
+TEST(observer, many_threads_wait_for_one_call) {
+	for (int i = 0; i < 10; i++) {
+		inside = false;
+		EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, call_slowly));
+		EXPECT_TRUE(soon([] { return inside.load(); }));
+		std::vector<std::thread> waiters;
+		for (size_t k = 0; k < 4; k++)
+			waiters.emplace_back([] {
+				EXPECT_TRUE(end_watch());
+				EXPECT_FALSE(inside);
+			});
+		for (std::thread &t : waiters)
+			t.join();
+	}
+}
+
 TEST(observer, a_work_may_end_itself_and_begin_another) {
 	calls[0] = calls[1] = 0;
 	EXPECT_TRUE(tn_observer_set(TN_OBSERVED_WATCH, 1, [] {
