@@ -2,9 +2,7 @@
 #ifndef TENURE_HEAP_CLASSES_H
 #define TENURE_HEAP_CLASSES_H
 
-#include <tenure/heap.h>
-
-#include "../base/modes.h"
+#include <stddef.h>
 
 enum {
 	HEAP_GRAIN = 16,
@@ -27,16 +25,6 @@ static inline size_t heap_class_bytes(unsigned class) {
 		return (class + 1) * (size_t)HEAP_GRAIN;
 	unsigned above = class - HEAP_EVEN_CLASSES;
 	return (size_t)(above % 4 + 5) << (above / 4 + 5);
-}
-
-static inline bool heap_align_valid(size_t align) {
-	return (align & (align - 1)) == 0 && align <= TN_ALIGN_MAX;
-}
-
-/* Whether a block with room for `room` bytes may stay where it is when `size` are asked for: it has the
- * room, and no smaller class or chunk would waste less than half of it. */
-static inline bool heap_fits(size_t room, size_t size) {
-	return size <= room && (size >= room / 2 || room == HEAP_GRAIN);
 }
 
 #endif
