@@ -31,8 +31,9 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/include/", "c/src/arena/", "c/src/base/", "c/src/listing/", "c/src/pages/",
-           "c/src/scope/", "c/src/slab/", "c/src/watch/", "c/tests/", "c/top/", "cpp/", "examples/")
+ENGLISH = ("bench/", "c/include/", "c/src/arena/", "c/src/base/", "c/src/heap/", "c/src/listing/",
+           "c/src/pages/", "c/src/scope/", "c/src/slab/", "c/src/watch/", "c/tests/", "c/top/", "cpp/",
+           "examples/")
 QUOTING = ("docs/style.md",)
 
 # Written in parts, so that this file keeps its own rule.

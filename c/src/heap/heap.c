@@ -410,7 +410,7 @@ static void heap_return_surplus(tn_heap *h) {
 	}
 }
 
-/* As heap_take_span. Where only the limit refuses it, chunks without blocks make room. */
+/* As heap_take_span. If only the limit refuses it, chunks without blocks make room. */
 static span *heap_take_span_at_limit(tn_heap *h, size_t bytes, size_t align, enum span_state state) {
 	span *s = heap_take_span(h, bytes, align, state);
 	size_t left = h->limit_bytes - h->taken_bytes;
