@@ -31,9 +31,7 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/include/", "c/src/arena/", "c/src/base/", "c/src/heap/", "c/src/listing/",
-           "c/src/pages/", "c/src/scope/", "c/src/slab/", "c/src/watch/", "c/tests/", "c/top/", "cpp/",
-           "examples/")
+ENGLISH = ("bench/", "c/", "cpp/", "examples/")
 QUOTING = ("docs/style.md",)
 
 # Written in parts, so that this file keeps its own rule.
@@ -394,7 +392,8 @@ RULES = [
     (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
-    (lambda path: re.match(r"c/src/(base|listing|slab|watch)/.*\.[ch]$", path), [check_prefixes]),
+    (lambda path: re.match(r"c/src/(base|listing|shared|slab|watch)/.*\.[ch]$", path),
+     [check_prefixes]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),

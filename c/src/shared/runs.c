@@ -188,8 +188,8 @@ static char *runs_end_of(const tn_runs *r, char *begin, const char *end, size_t 
 	return begin + tn_min(runs_count_between(r, begin, end), most) * r->slot_bytes;
 }
 
-/* Where a run of `least` slots can begin between `begin` and `end`, or NULL. Several slots begin at an
- * address that any object can have. For that, hardened and debug skip whole slots, so that they can
+/* The first place between `begin` and `end` for a run of `least` slots, or NULL. Several slots begin at
+ * an address that any object can have. For that, hardened and debug skip whole slots, so that they can
  * tell the inside of a slot from its beginning. */
 static char *runs_begin_in(const tn_runs *r, char *begin, const char *end, size_t least) {
 	size_t skip = 0, left = (size_t)(end - begin);

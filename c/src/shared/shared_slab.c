@@ -41,6 +41,8 @@ enum {
 };
 #define MAGAZINE_REACH ((size_t)256 << 10) /* most bytes of slots in a magazine */
 
+typedef TN_ATOMIC(uint8_t) state_byte; /* an enum slot_state */
+
 typedef struct shared_chunk {
 	char *base;
 	struct shared_chunk *next, **link;             /* in the list of its rank */
@@ -120,10 +122,8 @@ static shared_chunk *shared_chunk_of_slot(const shared_slab *s, const void *p, c
 	return c;
 }
 
-static TN_ATOMIC(uint8_t) *
-	shared_state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
-	return (TN_ATOMIC(uint8_t) *)(void *)(c->base + s->states_offset) +
-	       grid_bit_of(&s->grid, c->base, p);
+static state_byte *shared_state_of(const shared_slab *s, const shared_chunk *c, const void *p) {
+	return (state_byte *)(void *)(c->base + s->states_offset) + grid_bit_of(&s->grid, c->base, p);
 }
 
 /* ---- figures ---- */
@@ -410,7 +410,7 @@ static void *shared_set_live(const shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE || p == NULL)
 		return p;
 	/* A slot in a magazine was looked up when it was freed. */
-	TN_ATOMIC(uint8_t) *state = shared_state_of(s, shared_chunk_at(s, grid_base_of(&s->grid, p)), p);
+	state_byte *state = shared_state_of(s, shared_chunk_at(s, grid_base_of(&s->grid, p)), p);
 	if (TN_UNLIKELY(tn_get(state, TN_RELAXED) != SLOT_FREE))
 		tn_panic(s->cache.kind, s->name, "alloc: %p is both free and live", p);
 	tn_set(state, SLOT_LIVE, TN_RELAXED);

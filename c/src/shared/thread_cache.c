@@ -291,12 +291,12 @@ static void *cache_take_slot(cache *c, local *l) {
 	return cache_refill(c, l) ? cache_pop(l) : cache_take_from_owner(c, l);
 }
 
-/* Both magazines are full: previous goes to the depot. Where the depot has no room, the slots go to the
+/* Both magazines are full: previous goes to the depot. If the depot has no room, the slots go to the
  * owner. Returns an empty magazine, or NULL. */
 static magazine *cache_return_previous(cache *c, local *l) {
 	magazine *full = l->previous, *empty = NULL;
 	full->weight = c->owner->weight_of(c, depot_first_slot(full), full->count);
-	/* Where idle slots are bounded in bytes, a magazine must be a small part of that. */
+	/* If idle slots are bounded in bytes, a magazine must be a small part of that. */
 	size_t each = full->weight / full->count;
 	size_t fit = each == 0 ? l->capacity : c->depot.most_weight / TN_SHARES_OF_BOUND / each;
 	l->capacity = (uint32_t)tn_min(l->capacity, tn_max(fit, 1));
@@ -342,7 +342,7 @@ static void cache_give_slot(cache *c, local *l, void *p) {
 
 /* ---- near and far ---- */
 
-/* A local whose cache is destroyed gets no top back: its magazines are gone. Where a caller has the
+/* A local whose cache is destroyed gets no top back: its magazines are gone. If a caller has the
  * handle, another thread may be destroying the cache now, and the last store to the handle's top must
  * be no_top. It is: if this exchange comes last, it has seen the other thread's store, and the next
  * load sees that the cache is gone. */
