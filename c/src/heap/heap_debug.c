@@ -244,10 +244,12 @@ static char *heap_take(tn_heap *h, size_t size, size_t align, const void *site, 
 }
 
 static void *heap_take_block(tn_heap *h, size_t size, size_t align, const void *site) {
-	size_t room = 0;
-	char *p = size > PTRDIFF_MAX / 2 ? NULL : heap_take(h, size, align, site, &room);
+	size_t room;
+	if (size > PTRDIFF_MAX / 2)
+		return errno = ENOMEM, NULL;
+	char *p = heap_take(h, size, align, site, &room);
 	/* Memory in quarantine is given back before a call fails. */
-	if (p == NULL && size <= PTRDIFF_MAX / 2 && heap_trim(h) > 0)
+	if (p == NULL && heap_trim(h) > 0)
 		p = heap_take(h, size, align, site, &room);
 	if (p == NULL)
 		return errno = ENOMEM, NULL;
