@@ -113,13 +113,14 @@ static shared_chunk *shared_chunk_of(const shared_slab *s, const void *p, const 
 /* The chunk of the slot that begins at p; panics at any other pointer. */
 static shared_chunk *shared_chunk_of_slot(const shared_slab *s, const void *p, const char *operation) {
 	shared_chunk *c = shared_chunk_of(s, p, operation);
-	const char *slot = grid_find_slot(&s->grid, c->base, tn_get(&c->carved, TN_RELAXED), p);
+	const size_t carved = tn_get(&c->carved, TN_RELAXED);
+	if (grid_has_slot(&s->grid, c->base, carved, p))
+		return c;
+	const char *slot = grid_find_slot(&s->grid, c->base, carved, p);
 	if (slot == NULL)
 		shared_refuse(s, p, operation);
-	if (slot != p)
-		tn_panic(s->cache.kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
-			(size_t)((const char *)p - slot), (const void *)slot);
-	return c;
+	tn_panic(s->cache.kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p,
+		(size_t)((const char *)p - slot), (const void *)slot);
 }
 
 static state_byte *shared_state_of(const shared_slab *s, const shared_chunk *c, const void *p) {

@@ -124,6 +124,12 @@ TN_INLINE bool grid_has_grain(const grid *g, size_t offset, size_t end) {
 	return offset < end && (offset & (((size_t)1 << g->grain_bits) - 1)) == 0;
 }
 
+/* Whether one of the first `count` slots of its chunk begins at p. */
+static inline bool grid_has_slot(const grid *g, const char *base, size_t count, const void *p) {
+	size_t offset = (size_t)((const char *)p - base);
+	return offset / g->stride < count && offset % g->stride == grid_lead(g);
+}
+
 /* The slot that p points into, of the first `count` of its chunk, or NULL. */
 static inline char *grid_find_slot(const grid *g, const char *base, size_t count, const void *p) {
 	size_t index = grid_index_of(g, base, p);

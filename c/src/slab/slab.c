@@ -108,11 +108,12 @@ static void slab_each_free(const slab *s, free_visitor *visit, const char *opera
 /* Release marks a free slot; in the other modes its live bit is clear already. */
 static void slab_mark_free(const slab *s, void *slot, const char *operation) {
 	chunk *c = slab_chunk_of(s, slot, operation);
-	if (tn_test_bit(c->bits, slab_bit_of(c, slot)))
+	const size_t bit = grid_bit_of(slab_grid_of(s, c), c->base, slot);
+	if (tn_test_bit(c->bits, bit))
 		tn_panic(s->kind, s->name, "%s: %p is %s", operation, slot,
 			TN_MODE == TN_MODE_RELEASE ? "free twice" : "both free and live");
 	if (TN_MODE == TN_MODE_RELEASE)
-		tn_flip_bit(c->bits, slab_bit_of(c, slot));
+		tn_flip_bit(c->bits, bit);
 }
 
 static void slab_count_slot(const slab *s, void *slot, const char *operation) {

@@ -136,15 +136,18 @@ static TN_COLD _Noreturn void slab_refuse_foreign(const slab *s, const void *p, 
 		TN_MODE == TN_MODE_DEBUG ? "; nothing of Tenure is there" : "");
 }
 
-static TN_COLD _Noreturn void slab_refuse_inside(
-	const slab *s, const chunk *c, const char *slot, const void *p, const char *operation) {
+/* A pointer into a chunk of this slab that is not the start of a slot. */
+static TN_COLD _Noreturn void slab_refuse(
+	const slab *s, const chunk *c, const void *p, const char *operation) {
+	const char *slot = grid_find_slot(slab_grid_of(s, c), c->base, c->carved, p);
+	if (slot == NULL)
+		slab_refuse_foreign(s, p, operation);
 	size_t bytes = (size_t)((const char *)p - slot);
 	if (TN_MODE != TN_MODE_DEBUG)
 		tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p", operation, p, bytes,
 			(const void *)slot);
-	const void *site = slab_record_of(s, c, slot)->alloc_site;
 	tn_panic(s->kind, s->name, "%s: %p is %zu bytes inside the slot at %p, allocated at %s", operation,
-		p, bytes, (const void *)slot, tn_site(site).text);
+		p, bytes, (const void *)slot, tn_site(slab_record_of(s, c, slot)->alloc_site).text);
 }
 
 /* The chunk of the slot that begins at p; panics at any other pointer. */
@@ -153,11 +156,8 @@ static inline chunk *slab_chunk_of(const slab *s, const void *p, const char *ope
 	if (tn_pages_owner(base) != s)
 		slab_refuse_foreign(s, p, operation);
 	chunk *c = slab_chunk_at(s, base);
-	const char *slot = grid_find_slot(slab_grid_of(s, c), c->base, c->carved, p);
-	if (slot == NULL)
-		slab_refuse_foreign(s, p, operation);
-	if (slot != p)
-		slab_refuse_inside(s, c, slot, p, operation);
+	if (!grid_has_slot(slab_grid_of(s, c), (const char *)base, c->carved, p))
+		slab_refuse(s, c, p, operation);
 	return c;
 }
 
