@@ -703,7 +703,7 @@ void tn_heap_free(tn_heap *h, void *p) {
 
 /* Whether a block with room for `room` bytes may stay in place for `size` bytes: it has the room, and
  * no smaller class or chunk would waste less than half of it. */
-static bool heap_fits(size_t room, size_t size) {
+static bool heap_may_stay(size_t room, size_t size) {
 	return size <= room && (size >= room / 2 || room == HEAP_GRAIN);
 }
 
@@ -712,7 +712,7 @@ void tn_heap_free_sized(tn_heap *h, void *p, size_t size) {
 		heap_enter(h, "free_sized");
 		size_t number;
 		const span *s = heap_find_block(h, p, &number, "free_sized");
-		if (s->state == SPAN_LARGE ? size != s->asked : !heap_fits(s->room, size))
+		if (s->state == SPAN_LARGE ? size != s->asked : !heap_may_stay(s->room, size))
 			tn_panic("heap", h->name, "free_sized: %p has room for %zu bytes; %zu was never its size",
 				p, s->room, size);
 		heap_leave(h);
@@ -750,7 +750,7 @@ void *tn_heap_realloc(tn_heap *h, void *p, size_t new_size) {
 	size_t number;
 	span *s = heap_find_block(h, p, &number, "realloc");
 	void *q = p;
-	if (heap_fits(s->room, new_size))
+	if (heap_may_stay(s->room, new_size))
 		heap_resize(h, s, p, new_size);
 	else
 		q = heap_move(h, s, p, number, new_size);

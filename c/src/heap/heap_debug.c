@@ -143,7 +143,7 @@ typedef struct visitor {
 	void *ctx;
 } visitor;
 
-static void heap_visit_small(void *p, void *ctx) {
+static void heap_check_slot(void *p, void *ctx) {
 	const visitor *v = ctx;
 	size_t size = heap_check_small(v->heap, v->slab, p, v->operation);
 	if (v->visit != NULL)
@@ -156,7 +156,7 @@ static void heap_check_all(const tn_heap *h, const char *operation,
 	for (unsigned i = 0; i < HEAP_CLASS_COUNT; i++) {
 		visitor v = {h, h->slabs[i], operation, visit, ctx};
 		if (h->slabs[i] != NULL)
-			tn_slab_each(h->slabs[i], heap_visit_small, &v);
+			tn_slab_each(h->slabs[i], heap_check_slot, &v);
 	}
 	for (large_block *b = h->large; b != NULL; b = b->next) {
 		heap_check_large(h, b, operation);
