@@ -296,8 +296,28 @@ def check_prefixes(path, text):
     if path.startswith("c/src/base/"):
         allowed += ("tn_",)
     for name, line, _ in functions(text):
-        if not name.startswith(allowed) and name not in api():
+        if not name.isupper() and not name.startswith(allowed) and name not in api():
             yield line, f"{name} begins with none of {', '.join(prefixes)}"
+
+
+def inner_verbs():
+    """The verbs of decision 13, and those of the API in docs/style.md."""
+    table = re.findall(r"^\| (`.*?) \|", read("docs/decisions/0013-one-grammar-inside.md"), re.M)
+    api = set(sum(words_in_order(), [])) | {"fini", "panic"}
+    return {verb for cell in table for verb in re.findall(r"`([a-z]+)`", cell)} | api
+
+
+def check_inner_verbs(path, text):
+    prefixes = layers()[0].get(path.split("/")[2], ())
+    known = inner_verbs()
+    head = re.compile(r"^(?:(?:static|inline|TN_\w+|_Noreturn) )*void (?:tn_)?(\w+)\(", re.M)
+    for match in head.finditer(text):
+        name = match[1]
+        if name.startswith(("list_", "unlist_")):  # prefixes that are verbs
+            continue
+        whose = max((p for p in (*prefixes, "shared_slab_") if name.startswith(p)), key=len, default="")
+        if name[len(whose):].split("_")[0] not in known:
+            yield line_of(text, match.start()), f"{name}: no verb of decision 13 follows its prefix"
 
 
 def check_unity(path, text):
@@ -392,8 +412,8 @@ RULES = [
     (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
-    (lambda path: re.match(r"c/src/(base|listing|shared|slab|watch)/.*\.[ch]$", path),
-     [check_prefixes]),
+    (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_prefixes]),
+    (lambda path: re.match(r"c/src/(?!base/)\w+/.*\.[ch]$", path), [check_inner_verbs]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),

@@ -67,7 +67,7 @@ static size_t arena_live_bytes(const tn_arena *a) {
 static size_t arena_reserved_of(const tn_arena *a, const tn_arena_chunk *c) {
 	if (a->reserve_bytes != 0 && c == a->first)
 		return a->reserve_bytes;
-	return tn_is_paged(&a->source) ? tn_pages_reserved(c->bytes, CHUNK_ALIGN) : c->bytes;
+	return tn_chunk_is_paged(&a->source) ? tn_pages_reserved(c->bytes, CHUNK_ALIGN) : c->bytes;
 }
 
 static void arena_count_chunk(tn_arena *a, const tn_arena_chunk *c) {
@@ -221,7 +221,7 @@ static tn_arena_chunk *arena_take_chunk(tn_arena *a, size_t bytes, size_t least_
 static tn_arena_chunk *arena_take_chunk_at_limit(tn_arena *a, size_t bytes, size_t least_bytes) {
 	tn_arena_chunk *chunk = arena_take_chunk(a, bytes, least_bytes);
 	size_t least = tn_round_up(least_bytes, TN_OS_PAGE);
-	while (chunk == NULL && bytes > least && tn_is_at_limit(&a->source)) {
+	while (chunk == NULL && bytes > least && tn_chunk_is_at_limit(&a->source)) {
 		bytes = bytes / 2 > least ? tn_round_up(bytes / 2, TN_OS_PAGE) : least;
 		chunk = arena_take_chunk(a, bytes, least_bytes);
 	}
@@ -657,7 +657,8 @@ static void arena_restore_sizes(tn_arena *a, const tn_checkpoint *to) {
 /* Debug: makes the whole pages of a chunk above the cursor fault; the chunk ends before them until it
  * is taken anew. */
 static void arena_protect_tail(tn_arena *a, tn_arena_chunk *chunk) {
-	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 || !tn_is_paged(&a->source))
+	if (TN_MODE != TN_MODE_DEBUG || chunk == NULL || chunk->bytes == 0 ||
+		!tn_chunk_is_paged(&a->source))
 		return;
 	char *end = (char *)chunk + tn_round_up((size_t)(a->cursor - (char *)chunk), TN_OS_PAGE);
 	if (end < chunk->limit)
@@ -758,7 +759,7 @@ static void arena_reverse_spare(tn_arena *a, size_t keep) {
 		turned->previous = a->first;
 }
 
-static void arena_forget_blocks(tn_arena *a) {
+static void arena_clear_blocks(tn_arena *a) {
 	arena_sample_peak(a);
 	if (a->current != NULL)
 		a->current->used = a->cursor;
@@ -775,7 +776,7 @@ static void arena_forget_blocks(tn_arena *a) {
 
 /* Debug: gives the chunks to the quarantine of the page layer, so that stale pointers into them fault.
  * The caller's buffer and a reserved range stay; they are made inaccessible to the checkers. */
-static void arena_renew_chunks(tn_arena *a) {
+static void arena_drop_chunks(tn_arena *a) {
 	tn_arena_chunk *keep = a->first == &a->buffer || a->reserve_bytes != 0 ? a->first : NULL;
 	if (keep != NULL) {
 		arena_give_after(a, keep);
@@ -793,11 +794,11 @@ void tn_arena_reset_slow(tn_arena *a) {
 	block_check_all(a, NULL, "reset");
 	size_t used = arena_used_bytes(a);
 	size_t used_range = (size_t)((uintptr_t)a->cursor - (uintptr_t)a->first);
-	arena_forget_blocks(a);
+	arena_clear_blocks(a);
 	if (a->first != NULL) {
 		arena_set_current(a, a->first, a->first->begin);
 		if (TN_MODE == TN_MODE_DEBUG)
-			arena_renew_chunks(a);
+			arena_drop_chunks(a);
 		else if (a->reserve_bytes != 0)
 			arena_shrink_range(
 				a, tn_min(arena_keep_bytes(a, used_range), SIZE_MAX_SERVED) + HEAD_BYTES);
@@ -917,7 +918,7 @@ static bool arena_valid(const tn_arena_options *o) {
 	bool buffer = o->buffer != NULL ? (uintptr_t)o->buffer <= UINTPTR_MAX - o->buffer_bytes
 	                                : o->buffer_bytes == 0;
 	bool range = o->reserve_bytes == 0 || (o->buffer == NULL && o->source == NULL);
-	return sizes && growth && tn_source_valid(o->source) && buffer && range;
+	return sizes && growth && tn_chunk_source_valid(o->source) && buffer && range;
 }
 
 static size_t arena_first_bytes(const tn_arena_options *o) {

@@ -104,7 +104,7 @@ static void heap_end_owned(void *object) {
 TN_OWNED_KIND(heap_kind, heap, TN_KIND_HEAP, TN_FIGURES_ALL, NULL, heap_end_owned);
 
 tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, const tn_heap_options *o) {
-	if (!tn_source_valid(o->source))
+	if (!tn_chunk_source_valid(o->source))
 		return errno = EINVAL, NULL;
 	if (o->limit_bytes != 0 && o->limit_bytes < TN_OS_PAGE)
 		return errno = ENOMEM, NULL;

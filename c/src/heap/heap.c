@@ -563,8 +563,8 @@ static void *heap_take_large(tn_heap *h, size_t size, size_t align) {
 	size_t bytes = tn_max(size, align);
 	if (bytes > PTRDIFF_MAX - TN_OS_PAGE)
 		return errno = ENOMEM, NULL;
-	bytes =
-		tn_is_paged(&h->source) ? tn_pages_reserved(bytes, TN_OS_PAGE) : tn_round_up(bytes, TN_OS_PAGE);
+	bytes = tn_chunk_is_paged(&h->source) ? tn_pages_reserved(bytes, TN_OS_PAGE)
+	                                      : tn_round_up(bytes, TN_OS_PAGE);
 	span *s = heap_take_span_at_limit(h, bytes, tn_max(align, TN_OS_PAGE), SPAN_LARGE);
 	if (s == NULL)
 		return errno = ENOMEM, NULL;

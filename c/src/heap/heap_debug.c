@@ -70,7 +70,7 @@ static void *heap_take_slot(tn_heap *h, unsigned class, const void *site) {
 	tn_slab **s = &h->slabs[class];
 	bool records = class == RECORDS;
 	/* Slabs protect the pages of their slots only in chunks that they take from the page layer. */
-	bool direct = !records && h->limit_bytes == TN_NONE && tn_is_paged(&h->source);
+	bool direct = !records && h->limit_bytes == TN_NONE && tn_chunk_is_paged(&h->source);
 	if (*s == NULL)
 		*s = tn_slab_make("heap", direct ? &h->source : &h->limited,
 			records ? sizeof(large_block) : heap_class_bytes(class), 0,
@@ -219,7 +219,7 @@ static char *heap_take_small(tn_heap *h, size_t size, const void *site, size_t *
 static char *heap_take_large(tn_heap *h, size_t size, size_t align, const void *site, size_t *room) {
 	/* The fence has at least one byte. */
 	size_t bytes = tn_round_up(tn_max(size, align) + 1, TN_OS_PAGE);
-	if (tn_is_paged(&h->source))
+	if (tn_chunk_is_paged(&h->source))
 		bytes = tn_pages_reserved(bytes, TN_OS_PAGE);
 	large_block *b = heap_take_slot(h, RECORDS, site);
 	if (b == NULL)

@@ -123,7 +123,7 @@ void tn_list_begin(void) {
 		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, tn_list_unlock);
 		tn_set(&listing.on_fork, true, TN_RELEASE);
 	}
-	tn_live_if_asked();
+	tn_live_begin_if_asked();
 }
 
 void tn_list_move_node(tn_node *n, tn_node *parent) {

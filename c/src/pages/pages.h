@@ -55,7 +55,7 @@ static inline size_t tn_pages_reserved(size_t size, size_t align) {
 bool tn_pages_set_owner(void *base, void *owner);
 
 /* Whether an option may name this source. */
-static inline bool tn_source_valid(const tn_source *source) {
+static inline bool tn_chunk_source_valid(const tn_source *source) {
 	return source == NULL || (source->acquire != NULL && source->release != NULL);
 }
 
@@ -78,12 +78,12 @@ void tn_chunk_release(const tn_chunk_source *source, void *p, size_t size, size_
 
 /* Whether a source's chunks are the page layer's: theirs can be protected, and have entries in the
  * table for every page. */
-static inline bool tn_is_paged(const tn_chunk_source *source) {
+static inline bool tn_chunk_is_paged(const tn_chunk_source *source) {
 	return source->from.acquire == NULL;
 }
 
 /* Whether a limit refused the last chunk: there may be room for a smaller one. */
-static inline bool tn_is_at_limit(const tn_chunk_source *source) {
+static inline bool tn_chunk_is_at_limit(const tn_chunk_source *source) {
 	return source->account != NULL && source->account->refused;
 }
 
@@ -96,7 +96,7 @@ void tn_pages_stats(tn_stats *stats);
 /* The index of the first of `count` slots that lies in no chunk of `owner`, or `count`. Neighbours
  * mostly lie in one chunk: then eight addresses differ from the chunk's only in the low bits, and one
  * branch sees that. */
-static inline size_t tn_first_foreign(
+static inline size_t tn_pages_first_foreign(
 	const void *owner, void *const *slots, size_t count, size_t chunk_bytes) {
 	const size_t run = 8;
 	uintptr_t known = 1; /* not the base of any chunk */

@@ -261,7 +261,7 @@ static void scope_open(scope *s, const scope *parent) {
 
 static bool scope_set_options(scope *s, const scope *parent, const tn_scope_options *o) {
 	bool root_only = o->shared || o->source != NULL;
-	if ((parent != NULL && root_only) || !tn_source_valid(o->source))
+	if ((parent != NULL && root_only) || !tn_chunk_source_valid(o->source))
 		return errno = EINVAL, false;
 	s->shared = o->shared;
 	if (o->ident != NULL)
@@ -559,7 +559,7 @@ static const scope *scope_root_of(const scope *s) {
 }
 
 static bool scope_has_source_of(const scope *a, const scope *b) {
-	bool paged = tn_is_paged(&a->hot.arena.source) && tn_is_paged(&b->hot.arena.source);
+	bool paged = tn_chunk_is_paged(&a->hot.arena.source) && tn_chunk_is_paged(&b->hot.arena.source);
 	return paged || scope_root_of(a) == scope_root_of(b);
 }
 

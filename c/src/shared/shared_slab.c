@@ -365,7 +365,7 @@ static size_t shared_weight_of(const cache *c, void *const *slots, size_t count)
 	const shared_slab *s = shared_of_cache(c);
 	if (TN_MODE != TN_MODE_RELEASE)
 		return 0;
-	size_t first = tn_first_foreign(s, slots, count, s->grid.chunk_bytes);
+	size_t first = tn_pages_first_foreign(s, slots, count, s->grid.chunk_bytes);
 	if (TN_UNLIKELY(first < count))
 		shared_refuse(s, slots[first], "flush");
 	return 0;

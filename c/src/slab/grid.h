@@ -47,7 +47,7 @@ static inline bool grid_valid(size_t size, size_t align, size_t chunk_bytes, con
 	bool aligned = tn_is_power_of_two(align) && align <= TN_ALIGN_MAX;
 	bool sized =
 		size > 0 && size <= GRID_CHUNK_BYTES_MAX / 2 && chunk_bytes <= GRID_CHUNK_BYTES_MAX / 2;
-	return aligned && sized && tn_source_valid(source);
+	return aligned && sized && tn_chunk_source_valid(source);
 }
 
 /* The size asked for, or the default; that is less where a limit (0: none) would leave much of a chunk

@@ -83,7 +83,7 @@ static __attribute__((noinline)) void slab_check_magazine(const slab *s, uintptr
 	if (TN_MODE != TN_MODE_RELEASE)
 		return;
 	void **slots = slab_slots_of(magazine);
-	size_t first = tn_first_foreign(s, slots, s->magazine_slots, s->grid.chunk_bytes);
+	size_t first = tn_pages_first_foreign(s, slots, s->magazine_slots, s->grid.chunk_bytes);
 	if (TN_UNLIKELY(first < s->magazine_slots))
 		slab_refuse_foreign(s, slots[first], "flush");
 }
@@ -867,8 +867,8 @@ static bool slab_lay_out(slab *s, size_t align, size_t chunk_bytes) {
 
 /* Debug: slots at the end of pages of their own, where memory can be made to fault and no limit bounds
  * how much there is. */
-static void slab_lay_out_guarded(slab *s, size_t align) {
-	if (TN_MODE != TN_MODE_DEBUG || !tn_is_paged(&s->source) || s->limit_bytes != TN_NONE ||
+static void slab_choose_guarded(slab *s, size_t align) {
+	if (TN_MODE != TN_MODE_DEBUG || !tn_chunk_is_paged(&s->source) || s->limit_bytes != TN_NONE ||
 		align > TN_OS_PAGE)
 		return;
 	grid *g = &s->guarded;
@@ -899,7 +899,7 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 	bound = tn_min(bound, draft.limit_bytes);
 	if (!slab_lay_out(&draft, align, grid_chunk_bytes(o->chunk_bytes, bound)))
 		return errno = EINVAL, NULL;
-	slab_lay_out_guarded(&draft, align);
+	slab_choose_guarded(&draft, align);
 	tn_copy_name(draft.name, o->name, kind);
 	size_t magazines = EXTRA_MAGAZINES * (draft.hot.magazine_mask + 1) + ALIAS_GAP;
 	draft.own_bytes = tn_round_up(magazines + sizeof(slab), TN_OS_PAGE);

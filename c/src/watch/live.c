@@ -176,7 +176,7 @@ __attribute__((destructor)) static void live_end(void) {
 }
 #endif
 
-void tn_live_if_asked(void) {
+void tn_live_begin_if_asked(void) {
 	if (tn_get(&live.asked, TN_RELAXED))
 		return;
 	live_on_fork();
