@@ -656,4 +656,28 @@ TEST(size_based_threads, a_crowd_hands_over) {
 	EXPECT_EQ(broken, 0u);
 }
 
+/* The head of a chunk has a bit for each slot in hardened and debug: an array may need a chunk of its
+ * own although it would fit where all slots of a chunk need not be marked. */
+TEST(size_based_arena, arrays_about_as_long_as_a_chunk_overlap_nothing) {
+	constexpr size_t slot_bytes = 8, chunk_bytes = size_t(2) << 20;
+	for (size_t count = chunk_bytes / slot_bytes - 5000; count <= chunk_bytes / slot_bytes;
+		count += 20) {
+		tn_runs runs = {};
+		tn_lease lease = {};
+		runs.name = "about a chunk";
+		runs.slot_bytes = runs.align = slot_bytes;
+		runs.count = 1000000;
+		runs.lease_slots = 64;
+		char *array = static_cast<char *>(tn_runs_alloc_slow(&runs, &lease, count));
+		char *one = static_cast<char *>(tn_runs_alloc_slow(&runs, &lease, 1));
+		ASSERT_NE(array, nullptr);
+		ASSERT_NE(one, nullptr);
+		EXPECT_TRUE(one + slot_bytes <= array || one >= array + count * slot_bytes) << count;
+		tn_runs_free_slow(&runs, &lease, array, count);
+		tn_runs_free_slow(&runs, &lease, one, 1);
+		EXPECT_TRUE(tn_runs_reset(&runs));
+		tn_runs_trim(&runs);
+	}
+}
+
 }

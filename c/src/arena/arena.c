@@ -257,7 +257,8 @@ static size_t arena_give_after(tn_arena *a, tn_arena_chunk *chunk) {
 }
 
 static size_t arena_give_chain(tn_arena *a) {
-	size_t bytes = arena_give_after(a, a->first) + arena_give_chunk(a, a->first);
+	size_t bytes = arena_give_after(a, a->first);
+	bytes += arena_give_chunk(a, a->first);
 	a->first = NULL;
 	arena_set_current(a, NULL, NULL);
 	return bytes;
@@ -1073,7 +1074,8 @@ bool tn_arena_init(tn_arena *a, const tn_arena_options *options) {
  * (debug) where the first chunk is given up at every reset. */
 tn_arena *tn_arena_make_below(
 	tn_node *parent, const tn_chunk_source *source, const tn_arena_options *o) {
-	if (!arena_valid(o))
+	/* A range is no chunk: no limit above the parent would count it. */
+	if (!arena_valid(o) || (parent != NULL && o->reserve_bytes != 0))
 		return errno = EINVAL, NULL;
 	bool apart = o->buffer != NULL || o->reserve_bytes != 0 || TN_MODE == TN_MODE_DEBUG;
 	size_t bytes = apart ? TN_OS_PAGE : arena_first_bytes(o);

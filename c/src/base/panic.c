@@ -20,7 +20,7 @@ const char tn_one_mode_per_program = TN_MODE;
 static TN_ATOMIC(tn_panic_hook) panic_hook;
 
 tn_panic_hook tn_on_panic(tn_panic_hook next) {
-	return tn_swap(&panic_hook, next, TN_RELEASE);
+	return tn_swap(&panic_hook, next, TN_ACQ_REL);
 }
 
 enum { LINE_BYTES = 512 };

@@ -277,6 +277,7 @@ static span *heap_take_record(tn_heap *h) {
 		return NULL;
 	s = (span *)(void *)h->youngest->carved;
 	h->youngest->carved += SPAN_RECORD_BYTES;
+	s->state = SPAN_GONE;
 	s->heap = h;
 	s->link = NULL;
 	return s;

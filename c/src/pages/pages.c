@@ -376,11 +376,12 @@ static inline void pages_release_to(const tn_source *source, void *p, size_t siz
 static __attribute__((noinline)) void *pages_acquire_charged(
 	const tn_chunk_source *source, size_t size, size_t align) {
 	tn_account *account = source->account;
-	account->refused = !tn_limit_charge(account->limit, NULL, size);
-	void *p = account->refused ? NULL : pages_acquire_from(&source->from, size, align);
+	bool charged = tn_limit_charge(account->limit, NULL, size);
+	account->refused = !charged;
+	void *p = charged ? pages_acquire_from(&source->from, size, align) : NULL;
 	if (p != NULL)
 		account->held_bytes += size;
-	else if (!account->refused)
+	else if (charged)
 		tn_limit_uncharge(account->limit, NULL, size);
 	return p;
 }

@@ -111,12 +111,13 @@ static size_t runs_give_chunks(tn_runs *r, runs_chunk *first) {
 	return sum;
 }
 
-/* A chunk for at least `slots` slots: a large one if they need more than other chunks have. Without the
- * lock. */
+/* A chunk for at least `slots` slots: a large one if they need more than other chunks have. It is
+ * always longer than the others, which tells it from them: a head for fewer bits could let it fit into
+ * one. Without the lock. */
 static runs_chunk *runs_take_chunk(tn_runs *r, size_t slots) {
 	size_t step = r->chunk_bytes, bytes = step;
 	if (slots > runs_slots_in(r, step))
-		bytes = tn_round_up(runs_head_bytes(r, slots) + slots * r->slot_bytes, step);
+		bytes = tn_max(tn_round_up(runs_head_bytes(r, slots) + slots * r->slot_bytes, step), 2 * step);
 	else
 		slots = runs_slots_in(r, step);
 	char *base = tn_pages_acquire(bytes, step);
@@ -457,30 +458,38 @@ void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 	return p;
 }
 
-/* Remembers a count; false without memory. */
-static bool runs_keep_note(tn_runs *r, const char *p, size_t count) {
+/* Takes the lock with room for a note; false, without the lock, when there is no memory for it. */
+static bool runs_enter_note(tn_runs *r) {
 	tn_os_lock();
-	if (r->notes == NULL || r->notes->count == RUNS_NOTES_A_PAGE) {
-		tn_os_unlock();
-		runs_notes *page = tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
-		if (page == NULL)
-			return false;
-		tn_os_lock();
-		page->next = r->notes;
-		page->count = 0;
-		r->notes = page;
-	}
-	r->notes->note[r->notes->count++] = (runs_note){p, count};
+	if (r->notes != NULL && r->notes->count < RUNS_NOTES_A_PAGE)
+		return true;
 	tn_os_unlock();
+	runs_notes *page = tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
+	if (page == NULL)
+		return false;
+	tn_os_lock();
+	page->next = r->notes;
+	page->count = 0;
+	r->notes = page;
 	return true;
 }
 
 void *tn_runs_alloc_noted(tn_runs *r, tn_lease *l, size_t count) {
+	/* First, so that a call without memory for the note uses no slots. */
+	if (!runs_enter_note(r))
+		return errno = ENOMEM, NULL;
+	tn_os_unlock();
 	char *p = tn_runs_alloc_slow(r, l, count);
-	if (p == NULL || runs_keep_note(r, p, count))
-		return p;
-	tn_runs_free(r, l, p, count);
-	return errno = ENOMEM, NULL;
+	if (p == NULL)
+		return NULL;
+	/* Other threads may have filled the page meanwhile. */
+	if (!runs_enter_note(r)) {
+		tn_runs_free(r, l, p, count);
+		return errno = ENOMEM, NULL;
+	}
+	r->notes->note[r->notes->count++] = (runs_note){p, count};
+	tn_os_unlock();
+	return p;
 }
 
 /* ---- free ---- */

@@ -21,6 +21,8 @@
  *     bytes taken are at most limit_bytes. */
 #include <tenure/shared_slab.h>
 
+#include <tenure/detail/front.h>
+
 #include <errno.h>
 
 #include "shared_slab.h"
@@ -78,6 +80,9 @@ typedef struct shared_slab {
 	struct tn_node *node; /* in the listing, or NULL */
 	char name[TN_NAME_BYTES + 1];
 } shared_slab;
+_Static_assert(
+	offsetof(shared_slab, state) + sizeof(uint32_t) <= sizeof(tn_shared_slab) + TN_STAND_IN_BYTES,
+	"stand-in");
 
 static shared_slab *shared_of_cache(const cache *c) {
 	return (shared_slab *)(void *)((char *)(uintptr_t)c - offsetof(shared_slab, cache));

@@ -5,6 +5,8 @@
 
 #if TN_MODE == TN_MODE_DEBUG
 
+#include <tenure/detail/front.h>
+
 #include <errno.h>
 
 #include "../base/modes.h"
@@ -24,6 +26,9 @@ typedef struct locked_slab {
 	size_t own_bytes;
 	char name[TN_NAME_BYTES + 1];
 } locked_slab;
+_Static_assert(
+	offsetof(locked_slab, state) + sizeof(uint32_t) <= sizeof(tn_shared_slab) + TN_STAND_IN_BYTES,
+	"stand-in");
 
 static locked_slab *shared_of_cache(const cache *c) {
 	return (locked_slab *)(void *)((char *)(uintptr_t)c - offsetof(locked_slab, cache));

@@ -29,6 +29,8 @@
  * between two changes of the lists, whatever the order of calls. */
 #include <tenure/slab.h>
 
+#include <tenure/detail/front.h>
+
 #include <errno.h>
 
 #include "../base/probes.h"
@@ -49,6 +51,9 @@ enum {
 };
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
 #define GUARDED_BYTES_MAX ((size_t)64 << 20)     /* debug: per process, slots with pages of their own */
+
+_Static_assert(
+	offsetof(slab, state) + sizeof(uint32_t) <= sizeof(tn_slab) + TN_STAND_IN_BYTES, "stand-in");
 
 static TN_ATOMIC(size_t) guarded_bytes;
 
@@ -787,6 +792,8 @@ size_t tn_slab_slot_size(const tn_slab *hot) {
 
 void tn_slab_stats(const tn_slab *hot, tn_stats *stats) {
 	slab *s = (slab *)(uintptr_t)slab_look(hot, "stats");
+	/* The count below answers a reader that asked for one. */
+	tn_list_take_wanted(s->node, TN_WANT_COUNT);
 	slab_set_bits(s, "stats");
 	s->partial_count = s->partial_live = 0;
 	for (const chunk *c = s->chunks; c != NULL; c = c->next)

@@ -507,6 +507,9 @@ TEST(scope, owned_allocators_are_refused_as_their_create_refuses_them) {
 	arena_options.chunk_bytes = 64 * kib;
 	arena_options.chunk_bytes_max = 4 * kib;
 	EXPECT_REFUSED(tn_scope_arena(root.get(), &arena_options), EINVAL);
+	arena_options = {};
+	arena_options.reserve_bytes = 64 * kib;
+	EXPECT_REFUSED(tn_scope_arena(root.get(), &arena_options), EINVAL);
 	books.fail(1, ledger::never);
 	EXPECT_REFUSED(tn_scope_arena(root.get(), nullptr), ENOMEM);
 	EXPECT_REFUSED(tn_scope_slab(root.get(), 16, 0, nullptr), ENOMEM);

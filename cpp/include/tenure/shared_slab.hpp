@@ -20,7 +20,9 @@ struct TN_VISIBLE shared_slab_calls {
 
 	static constexpr const char *resource_name = "shared_slab_resource";
 	static constexpr const char *allocated_name = "shared_slab_allocated";
-	static inline tn_shared_slab none{UINT64_MAX}; /* a stand-in: is never near */
+	/* The stand-in is never near. */
+	static inline stand_in<tn_shared_slab> stands_in{{UINT64_MAX}, {}};
+	static constexpr tn_shared_slab &none = stands_in.handle;
 };
 
 struct local_calls {

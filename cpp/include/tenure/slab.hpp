@@ -18,7 +18,9 @@ struct TN_VISIBLE slab_calls {
 	TN_SLAB_CALLS(tn_slab)
 
 	static constexpr const char *resource_name = "slab_resource", *allocated_name = "slab_allocated";
-	static inline tn_slab none{0, 0}; /* a stand-in: has no slot, and is full */
+	/* The stand-in has no slot, and is full. */
+	static inline stand_in<tn_slab> stands_in{{0, 0}, {}};
+	static constexpr tn_slab &none = stands_in.handle;
 };
 
 }

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "front.hpp"
 #include "owner.hpp"
 
 /* The functions of tn_slab or tn_shared_slab, as members of a struct. */
@@ -36,6 +37,12 @@
 namespace tenure {
 inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
+
+/* A slab that is none: calls that are checked find behind its handle that it is not live. */
+template <class Handle> struct stand_in {
+	Handle handle;
+	unsigned char behind[TN_STAND_IN_BYTES];
+};
 
 /* Builds a T in a slot of `from`; when the constructor throws, the slot goes back. */
 template <class Calls, class T, class Handle, class... Args>
