@@ -13,8 +13,10 @@ extern "C" {
 TN_API void tn_front_lock(void) TN_SYMBOL(tn_front_lock);
 TN_API void tn_front_unlock(void) TN_SYMBOL(tn_front_unlock);
 
-/* Bytes behind the private struct of a slab or shared slab up to, and with, the mark of a live one. */
+/* Bytes behind the private struct of a slab or shared slab up to, and with, the mark of a live one; and
+ * its alignment. */
 #define TN_STAND_IN_BYTES 1024
+#define TN_STAND_IN_ALIGN 128
 
 /* Panics with the line `tenure: KIND: OPERATION: P WHAT`. */
 TN_API void tn_front_panic(const char *kind, const char *operation, const void *p, const char *what)

@@ -39,7 +39,7 @@ inline namespace TN_INLINE_NAMESPACE {
 namespace detail {
 
 /* A slab that is none: calls that are checked find behind its handle that it is not live. */
-template <class Handle> struct stand_in {
+template <class Handle> struct alignas(TN_STAND_IN_ALIGN) stand_in {
 	Handle handle;
 	unsigned char behind[TN_STAND_IN_BYTES];
 };
