@@ -83,6 +83,7 @@ typedef struct shared_slab {
 _Static_assert(
 	offsetof(shared_slab, state) + sizeof(uint32_t) <= sizeof(tn_shared_slab) + TN_STAND_IN_BYTES,
 	"stand-in");
+_Static_assert(_Alignof(shared_slab) <= TN_STAND_IN_ALIGN, "stand-in");
 
 static shared_slab *shared_of_cache(const cache *c) {
 	return (shared_slab *)(void *)((char *)(uintptr_t)c - offsetof(shared_slab, cache));

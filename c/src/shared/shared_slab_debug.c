@@ -29,6 +29,7 @@ typedef struct locked_slab {
 _Static_assert(
 	offsetof(locked_slab, state) + sizeof(uint32_t) <= sizeof(tn_shared_slab) + TN_STAND_IN_BYTES,
 	"stand-in");
+_Static_assert(_Alignof(locked_slab) <= TN_STAND_IN_ALIGN, "stand-in");
 
 static locked_slab *shared_of_cache(const cache *c) {
 	return (locked_slab *)(void *)((char *)(uintptr_t)c - offsetof(locked_slab, cache));

@@ -54,6 +54,7 @@ enum {
 
 _Static_assert(
 	offsetof(slab, state) + sizeof(uint32_t) <= sizeof(tn_slab) + TN_STAND_IN_BYTES, "stand-in");
+_Static_assert(_Alignof(slab) <= TN_STAND_IN_ALIGN, "stand-in");
 
 static TN_ATOMIC(size_t) guarded_bytes;
 
