@@ -22,6 +22,7 @@
 #define _Atomic(type) type
 #define _Noreturn __attribute__((noreturn))
 #define _Alignas(size) __attribute__((aligned(size)))
+#define _Alignof(type) alignof(type)
 #define _Static_assert static_assert
 
 /* ---- atomics ---- */
