@@ -13,10 +13,11 @@ strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 sanitized() {
 	local name=$1 sanitizers=$2
 	shift 2
-	# Lines in reports need -g1 only, and -O1 compiles in half the time.
+	# Lines in reports need -g1 only, and -O1 compiles in half the time; it knows less of the ranges that
+	# the compiler warns about.
+	local flags="-O1 -g1 -DNDEBUG -Wno-format-truncation"
 	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_LONG=ON \
-		-DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" \
-		-DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" \
+		-DCMAKE_C_FLAGS_RELWITHDEBINFO="$flags" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$flags" \
 		-DTENURE_SANITIZE="$sanitizers" >"$build/$name.configure.log" || return
 	cmake --build "$build/$name" || return
 	ctest --test-dir "$build/$name" --output-on-failure -j 2 "$@"
