@@ -13,8 +13,8 @@ strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 sanitized() {
 	local name=$1 sanitizers=$2
 	shift 2
-	# Lines in reports need -g1 only, and -O1 compiles in half the time; it knows less of the ranges that
-	# the compiler warns about.
+	# Reports need only -g1, and -O1 compiles in half the time, but sees less of the ranges that the
+	# compiler warns about.
 	local flags="-O1 -g1 -DNDEBUG -Wno-format-truncation"
 	cmake -G Ninja -S . -B "$build/$name" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_LONG=ON \
 		-DCMAKE_C_FLAGS_RELWITHDEBINFO="$flags" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$flags" \
@@ -103,10 +103,11 @@ check_windows() {
 # The library and the examples, linked statically with musl.
 check_musl() { "${PYTHON:-python3}" c/tests/package/package.py musl . "$build"; }
 
-# Left out of make test: containers on every resource, C++ in hardened, a build by make install.
+# Left out of make test: containers on every resource, C++ in hardened, conformance in debug, compilers
+# beside gcc, compile times, fetched sources, a build by make install.
 check_long() {
 	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 \
-		-R 'cpp\.(hardened|.*containers)|make-install'
+		-R 'cpp\.(hardened|debug\.conf|.*containers)|cpp-(other|compile)|fetched|make-install'
 }
 
 # The rules of the standard for memory resources, and the typed classes, over libc++; of the resources,
