@@ -34,6 +34,9 @@ static const figure figures[] = {
 		"Bytes that other libraries hold for a scope, from tn_scope_external."},
 	{FIGURE(refills), true, "Times a slow path took a chunk or filled a magazine."},
 	{FIGURE(resets), true, "Resets."},
+	{FIGURE(exchanges), true, "Magazines that a thread put into a depot or took from one."},
+	{FIGURE(foreign), true, "Magazines that a thread took from the depot of other threads."},
+	{FIGURE(waits), true, "Times a thread found another one in a depot."},
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
@@ -213,7 +216,7 @@ static void add_sample(text *t, const char *name, const group *g, uint64_t value
 static void metric_name(char out[64], const figure *f) {
 	static const char *const plurals[][2] = {{"live_count", "live_objects"}, {"chunk_count", "chunks"},
 		{"partial_count", "partial_chunks"}, {"partial_live_count", "partial_chunks_live_objects"},
-		{"slot_count", "slots"}};
+		{"slot_count", "slots"}, {"foreign", "foreign_magazines"}, {"waits", "depot_waits"}};
 	const char *name = f->name;
 	for (size_t i = 0; i < sizeof plurals / sizeof plurals[0]; i++)
 		if (strcmp(name, plurals[i][0]) == 0)

@@ -39,6 +39,10 @@ typedef struct tn_stats {
 	size_t waste_bytes;         /* heap: the part of live added by rounding, an estimate; 0 elsewhere */
 	size_t external_bytes;      /* scope: memory of other libraries, from tn_scope_external; in no
 	                               other figure */
+	/* Shared slab and pool, since they were made: how threads exchanged magazines. */
+	uint64_t exchanges; /* magazines that a thread put into a depot or took from one */
+	uint64_t foreign;   /* those of them that it took from the depot of other threads */
+	uint64_t waits;     /* times that another thread was in the depot just then */
 } tn_stats;
 
 /* ---- all allocators ---- */

@@ -14,12 +14,13 @@ typedef struct tn_position {
 	size_t at, room;
 } tn_position;
 
-/* The figures of a node are those of tn_stats, in its order, as many as the kind has. */
+/* The figures of a node are those of tn_stats, in its order, as many as the kind has. Those after
+ * external_bytes are not published: the kind's look reads them where they are counted. */
 #define TN_FIGURE_COUNT(end)                                                                           \
 	((offsetof(tn_stats, end) - offsetof(tn_stats, live_bytes)) / sizeof(size_t))
 enum {
 	TN_FIGURES_PLAIN = TN_FIGURE_COUNT(slot_bytes), /* up to resets */
-	TN_FIGURES_ALL = (sizeof(tn_stats) - offsetof(tn_stats, live_bytes)) / sizeof(size_t),
+	TN_FIGURES_ALL = TN_FIGURE_COUNT(exchanges),
 };
 
 typedef struct tn_node_kind {

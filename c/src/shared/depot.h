@@ -52,6 +52,9 @@ typedef struct depot {
 	size_t magazine_slots;    /* with so many the partial magazine is full */
 	size_t most_slots;        /* bounds of what the depot holds */
 	size_t most_weight;
+	/* Written under the lock, read by anyone. */
+	TN_ATOMIC(uint64_t) exchanges; /* magazines that threads put in or took */
+	TN_ATOMIC(uint64_t) waits;     /* times that the lock was held by another thread */
 } depot;
 
 /* The first of a magazine's slots at rest. */
@@ -114,12 +117,23 @@ static inline bool depot_has_room(const depot *d, const magazine *m) {
 	       m->weight <= d->most_weight - d->weight;
 }
 
+static inline void depot_count(TN_ATOMIC(uint64_t) * figure) {
+	tn_set(figure, tn_get(figure, TN_RELAXED) + 1, TN_RELAXED);
+}
+
+static inline void depot_enter(depot *d) {
+	if (TN_LIKELY(tn_lock_try(&d->lock)))
+		return;
+	tn_lock_take(&d->lock);
+	depot_count(&d->waits);
+}
+
 /* ---- one exchange each, under the lock ---- */
 
 /* Takes a magazine with slots in it, NULL when there is none. In exchange the depot gets `spare`, an
  * empty magazine or NULL; without one to take, `spare` stays the caller's. */
 static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	magazine *m = depot_pop(&d->full);
 	if (m == NULL) {
 		m = d->partial;
@@ -127,6 +141,7 @@ static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
 	}
 	if (m != NULL) {
 		depot_count_out(d, m);
+		depot_count(&d->exchanges);
 		if (spare != NULL)
 			depot_push(&d->empty, spare);
 	}
@@ -137,11 +152,12 @@ static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
 /* Gives a full magazine and takes an empty one, NULL when there is none. Returns whether the depot had
  * room: if not, `m` stays the caller's. */
 static inline bool tn_depot_give_full(depot *d, magazine *m, magazine **empty) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	bool room = depot_has_room(d, m);
 	*empty = room ? depot_pop(&d->empty) : NULL;
 	if (room) {
 		depot_count_in(d, m);
+		depot_count(&d->exchanges);
 		depot_push(&d->full, m);
 	}
 	tn_lock_give(&d->lock);
@@ -149,7 +165,7 @@ static inline bool tn_depot_give_full(depot *d, magazine *m, magazine **empty) {
 }
 
 static inline magazine *tn_depot_take_empty(depot *d) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	magazine *m = depot_pop(&d->empty);
 	tn_lock_give(&d->lock);
 	return m;
@@ -170,10 +186,11 @@ static inline void depot_move_slots(depot *d, magazine *to, magazine *m) {
 /* Gives a magazine with any number of slots. Returns whether the depot took it: if not, `m` stays the
  * caller's. `in_spite` of its bounds the depot takes it always. */
 static inline bool tn_depot_give_some(depot *d, magazine *m, bool in_spite) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	bool taken = in_spite || depot_has_room(d, m);
 	if (taken) {
 		depot_count_in(d, m);
+		depot_count(&d->exchanges);
 		if (d->partial != NULL)
 			depot_move_slots(d, d->partial, m);
 		if (d->partial != NULL && d->partial->count >= d->magazine_slots) {
@@ -192,7 +209,7 @@ static inline bool tn_depot_give_some(depot *d, magazine *m, bool in_spite) {
 /* Ends the window once `window` slots have come or gone in it. Returns a magazine that must leave, full
  * or empty, or NULL when none must. */
 static inline magazine *tn_depot_take_surplus(depot *d, size_t window) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	if (d->moved >= window) {
 		d->moved = 0;
 		depot_end_window(&d->full);
@@ -211,7 +228,7 @@ static inline magazine *tn_depot_take_surplus(depot *d, size_t window) {
 
 /* Magazines that the depot holds. */
 static inline size_t tn_depot_count(depot *d) {
-	tn_lock_take(&d->lock);
+	depot_enter(d);
 	size_t count = d->full.count + d->empty.count + (d->partial != NULL);
 	tn_lock_give(&d->lock);
 	return count;

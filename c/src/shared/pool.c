@@ -201,6 +201,7 @@ void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
 	const pool *p = pool_enter(hot, "stats");
 	pool_read(p, stats);
 	pool_read_idle(p, stats, tn_cache_idle((cache *)(uintptr_t)&p->cache));
+	tn_cache_read_exchanges(&p->cache, stats);
 	memcpy(stats->name, p->name, sizeof stats->name);
 }
 
@@ -223,6 +224,7 @@ static void pool_look(const void *object, tn_position from, tn_listed *listed) {
 	tn_shared_slab_look(p->memory, from, listed);
 	pool_read_own(p, &listed->stats);
 	pool_read_idle(p, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&p->cache));
+	tn_cache_read_exchanges(&p->cache, &listed->stats);
 }
 
 static const tn_node_kind pool_kind = {

@@ -170,6 +170,7 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 	/* Chunks may come and go at this moment. */
 	listed->stats.live_count = tn_min(tn_get(&s->outside, TN_RELAXED), listed->stats.slot_count);
 	shared_read_idle(&listed->stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
+	tn_cache_read_exchanges(&s->cache, &listed->stats);
 }
 
 /* ---- chunks ---- */
@@ -614,6 +615,7 @@ void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	tn_lock_take(&s->lock);
 	shared_read(s, stats);
 	shared_read_idle(stats, tn_cache_idle(&s->cache));
+	tn_cache_read_exchanges(&s->cache, stats);
 	s->peak = stats->peak_bytes / s->grid.slot_size;
 	tn_lock_give(&s->lock);
 	memcpy(stats->name, s->name, sizeof stats->name);

@@ -629,6 +629,11 @@ idle_slots tn_cache_glance(cache *c) {
 	return (idle_slots){0, 0, 0};
 }
 
+void tn_cache_read_exchanges(const cache *c, tn_stats *stats) {
+	stats->exchanges = tn_get(&c->depot.exchanges, TN_RELAXED);
+	stats->waits = tn_get(&c->depot.waits, TN_RELAXED);
+}
+
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx) {
 	for (const local *l = c->locals; l != NULL; l = l->next_of_cache) {
 		visit(tn_get(&l->bottom, TN_RELAXED) + 1, cache_fill_of(l), ctx);

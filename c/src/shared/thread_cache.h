@@ -7,6 +7,7 @@
 #define TENURE_THREAD_CACHE_H
 
 #include <tenure/detail/local.h>
+#include <tenure/stats.h>
 
 #include "depot.h"
 
@@ -108,6 +109,8 @@ typedef struct idle_slots {
 idle_slots tn_cache_idle(cache *c);
 /* The same without waiting; no slots when another thread holds the depot for long. */
 idle_slots tn_cache_glance(cache *c);
+/* Writes the figures of exchanges into `stats`. */
+void tn_cache_read_exchanges(const cache *c, tn_stats *stats);
 /* Calls `visit` with the slots of each magazine; of an unlinked cache only of those in the depot. No
  * other thread may use the cache meanwhile. */
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx);

@@ -72,7 +72,10 @@ static tn_live_row live_row_of(const tn_listed *listed) {
 		.partial_live_count = s->partial_live_count,
 		.thread_cached_bytes = s->thread_cached_bytes,
 		.waste_bytes = s->waste_bytes,
-		.external_bytes = s->external_bytes};
+		.external_bytes = s->external_bytes,
+		.exchanges = s->exchanges,
+		.foreign = s->foreign,
+		.waits = s->waits};
 	_Static_assert(sizeof row.name == sizeof s->name, "a row holds every name");
 	_Static_assert(sizeof row.ident == sizeof listed->ident, "and every ident");
 	memcpy(row.name, s->name, sizeof row.name);

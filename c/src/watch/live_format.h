@@ -21,7 +21,7 @@
 #define TN_LIVE_MAGIC "TNLIVE\r\n"
 
 /* The version changes with every change of the structs below. */
-enum { TN_LIVE_VERSION = 1, TN_LIVE_ROWS = 4096 };
+enum { TN_LIVE_VERSION = 2, TN_LIVE_ROWS = 4096 };
 
 /* The numbers of TN_MODE. */
 enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
@@ -55,7 +55,7 @@ typedef struct tn_live_row {
 	uint32_t depth;
 	uint64_t live_bytes, live_count, cached_bytes, reserved_bytes, committed_bytes, peak_bytes;
 	uint64_t chunk_count, partial_count, refills, resets, slot_bytes, slot_count, partial_live_count;
-	uint64_t thread_cached_bytes, waste_bytes, external_bytes;
+	uint64_t thread_cached_bytes, waste_bytes, external_bytes, exchanges, foreign, waits;
 	char name[32], ident[64];
 } tn_live_row;
 

@@ -152,6 +152,9 @@ void expect_listed_as(const tn_listed *listed, const tn_stats &stats) {
 	EXPECT_EQ(listed->stats.slot_count, stats.slot_count) << stats.name;
 	EXPECT_EQ(listed->stats.external_bytes, stats.external_bytes) << stats.name;
 	EXPECT_GE(listed->stats.peak_bytes, stats.live_bytes) << stats.name;
+	EXPECT_EQ(listed->stats.exchanges, stats.exchanges) << stats.name;
+	EXPECT_EQ(listed->stats.foreign, stats.foreign) << stats.name;
+	EXPECT_EQ(listed->stats.waits, stats.waits) << stats.name;
 }
 
 /* At rest they equal the owner's stats after every single call. */

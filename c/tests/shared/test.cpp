@@ -164,5 +164,21 @@ TEST(shared_slab, chunks_are_counted) {
 	EXPECT_GT(chunks, 30u);
 }
 
+#if TN_MODE != TN_MODE_DEBUG
+/* Two magazines of four stay with the thread; the depot gets the other eight, and gives them back. */
+TEST(shared_slab, exchanges_are_counted) {
+	tn_shared_slab_options options = {};
+	options.magazine_slots = 4;
+	shared_slab_owner s = make_shared_slab(64, 0, options);
+	std::vector<void *> slots = take(s.get(), 40);
+	EXPECT_EQ(stats_of(s.get()).exchanges, 0u);
+	tn_shared_slab_free_batch(s.get(), slots.data(), slots.size());
+	EXPECT_EQ(stats_of(s.get()).exchanges, 8u);
+	take(s.get(), 40);
+	EXPECT_EQ(stats_of(s.get()).exchanges, 16u);
+	EXPECT_EQ(stats_of(s.get()).foreign + stats_of(s.get()).waits, 0u);
+}
+#endif
+
 } /* namespace */
 } /* namespace test_shared_slab */

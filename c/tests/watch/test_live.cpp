@@ -175,6 +175,9 @@ TEST(live, shows_what_a_snapshot_finds) {
 			EXPECT_EQ(row.peak_bytes, s.peak_bytes);
 			EXPECT_EQ(row.chunk_count, s.chunk_count);
 			EXPECT_EQ(row.refills, s.refills);
+			EXPECT_EQ(row.exchanges, s.exchanges);
+			EXPECT_EQ(row.foreign, s.foreign);
+			EXPECT_EQ(row.waits, s.waits);
 			return true;
 		},
 		&c);
@@ -650,7 +653,7 @@ TEST(live, a_forged_view_is_refused) {
 	} forgeries[] = {
 		{[](tn_live_file *f) { f->header.magic[0]++; }, "no magic number"},
 		{[](tn_live_file *f) { f->header.version++; },
-			"the live view of " + process + " has version 2, and this tenure-top reads version 1"},
+			"the live view of " + process + " has version 3, and this tenure-top reads version 2"},
 		{[](tn_live_file *f) { f->header.row_bytes = 0; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.row_max++; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.header_bytes += 8; }, "sizes that do not fit"},

@@ -129,6 +129,9 @@ public:
 			sum.chunk_count += one.chunk_count;
 			sum.partial_count += one.partial_count;
 			sum.refills += one.refills;
+			sum.exchanges += one.exchanges;
+			sum.foreign += one.foreign;
+			sum.waits += one.waits;
 		});
 		large_.add_to(sum);
 		return sum;
