@@ -8,7 +8,7 @@
 # which installs the Debian packages that are missing:
 #
 #   make demo [DOC=FILE.json]   the demo: a JSON library on real documents, or on yours
-#   make test                   style, builds with gcc and clang, the tests in three modes
+#   make test                   style, builds with gcc and clang, the tests in three modes, those of Go
 #   make check                  the slow tests: sanitizers, Valgrind, other systems, instruction counts
 #   make bench [BENCH=FAMILY]   benchmarks and their pictures, in build/bench
 #   make fmt                    repairs what tools/check_style.py can repair; installs nothing
@@ -45,6 +45,7 @@ test:
 	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang
 	cmake --build build/clang
 	ctest --test-dir build/test --output-on-failure -j 2
+	tools/go_tests.sh quick
 
 check: test
 	tools/setup.sh check

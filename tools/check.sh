@@ -128,11 +128,13 @@ check_libcxx() {
 	done
 }
 
+check_go() { tools/go_tests.sh long; }
+
 check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows musl long libcxx instructions asan tsan valgrind model relacy stress
+[ $# -gt 0 ] || set -- windows musl long libcxx go instructions asan tsan valgrind model relacy stress
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

