@@ -149,6 +149,8 @@ process_figures read_process();
  * these may lag by 32 pages of a kind. The exact figure walks the page tables. */
 size_t resident_bytes();
 size_t resident_bytes_exact();
+/* The exact figure without pages of files, such as a library's code. */
+size_t anonymous_bytes_exact();
 size_t peak_resident_bytes();
 void reset_peak();
 

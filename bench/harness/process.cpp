@@ -52,6 +52,11 @@ size_t resident_bytes_exact() {
 	return bytes != 0 ? bytes : resident_bytes();
 }
 
+size_t anonymous_bytes_exact() {
+	size_t bytes = bytes_in("/proc/self/smaps_rollup", "Anonymous:");
+	return bytes != 0 ? bytes : bytes_in("/proc/self/status", "RssAnon:");
+}
+
 size_t peak_resident_bytes() {
 	return bytes_in("/proc/self/status", "VmHWM:");
 }

@@ -62,8 +62,9 @@ std::vector<workload> workloads() {
 	for (unsigned threads : {1u, 2u, 4u, 8u})
 		all.push_back(pairs_of(threads));
 	all.push_back(local_pairs());
-	for (unsigned threads : {1u, 2u}) {
+	for (unsigned threads : {1u, 2u})
 		all.push_back(batches_of("shared-batch-16", 16, threads));
+	for (unsigned threads : {1u, 2u, 4u, 8u}) {
 		all.push_back(batches_of("shared-batch-256", 256, threads));
 		all.push_back(batches_of("shared-batch-4096", 4096, threads));
 	}
