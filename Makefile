@@ -8,7 +8,7 @@
 # which installs the Debian packages that are missing:
 #
 #   make demo [DOC=FILE.json]   the demo: a JSON library on real documents, or on yours
-#   make test                   style, builds with gcc and clang, the tests in three modes, those of Go
+#   make test                   style, builds with gcc and clang, the tests in three modes, Go's, Python's
 #   make check                  the slow tests: sanitizers, Valgrind, other systems, instruction counts
 #   make bench [BENCH=FAMILY]   benchmarks and their pictures, in build/bench
 #   make fmt                    repairs what tools/check_style.py can repair; installs nothing
@@ -44,6 +44,7 @@ test:
 	cmake --build build/test
 	$(configure) build/clang -DTENURE_TESTS=OFF -DCMAKE_C_COMPILER=clang
 	cmake --build build/clang
+	PYTHON=$(PYTHON) tools/python.sh test
 	ctest --test-dir build/test --output-on-failure -j 2
 	tools/go_tests.sh quick
 

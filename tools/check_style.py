@@ -28,10 +28,11 @@ LABELS = ["returns", "fails", "threads", "cost", "cites"]
 THREADS = ("any", "one at a time", "owner only")
 FORMATTER = "clang-format-19"
 SOURCES = (".c", ".h", ".cpp", ".hpp")
-TEXT = SOURCES + (".py", ".sh", ".md", ".txt", ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
+TEXT = SOURCES + (".py", ".pyi", ".toml", ".sh", ".md", ".txt",
+                  ".cmake", ".in", ".go", ".rs", "Makefile", ".ci/run")
 
 # Folders whose comments are checked for English.
-ENGLISH = ("bench/", "c/", "cpp/", "examples/", "go/")
+ENGLISH = ("bench/", "c/", "cpp/", "examples/", "go/", "python/")
 QUOTING = ("docs/style.md",)
 
 # Written in parts, so that this file keeps its own rule.

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 build="cmake ninja-build gcc g++ libc6-dev make"
 peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
 tests="$build binutils clang libgtest-dev mandoc pkg-config python3
-	python3-prometheus-client relacy-dev systemtap-sdt-dev
+	python3-dev python3-venv python3-prometheus-client relacy-dev systemtap-sdt-dev
 	clang-19 clang-format-19 libc++-19-dev libc++abi-19-dev"
 
 target=${1:-}

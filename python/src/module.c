@@ -1,0 +1,93 @@
+/* module.c: tenure._core itself: reading of arguments, figures, exceptions, the module. */
+#include "core.h"
+
+core_types core;
+
+bool core_size(PyObject *given, const char *what, size_t *size) {
+	Py_ssize_t value = PyLong_AsSsize_t(given);
+	if (TN_LIKELY(value >= 0)) {
+		*size = (size_t)value;
+		return true;
+	}
+	if (!PyErr_Occurred()) {
+		PyErr_Format(PyExc_ValueError, "%s is negative: %R", what, given);
+	} else if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+		PyErr_Clear();
+		PyObject *index = PyNumber_Index(given);
+		bool read = index != NULL && core_size(index, what, size);
+		Py_XDECREF(index);
+		return read;
+	} else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+		PyErr_Clear();
+		PyObject *zero = PyLong_FromLong(0);
+		int negative = zero == NULL ? -1 : PyObject_RichCompareBool(given, zero, Py_LT);
+		Py_XDECREF(zero);
+		if (negative >= 0)
+			PyErr_Format(negative ? PyExc_ValueError : PyExc_MemoryError,
+				negative ? "%s is negative: %R" : "%s is more than memory can hold: %R", what, given);
+	}
+	return false;
+}
+
+bool core_option(PyObject *given, const char *what, size_t *size) {
+	if (given == Py_None)
+		return true;
+	if (!core_size(given, what, size))
+		return false;
+	if (*size != 0)
+		return true;
+	PyErr_Format(PyExc_ValueError, "%s is 0; None means the default", what);
+	return false;
+}
+
+bool core_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
+	*type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+	return *type != NULL && PyModule_AddType(module, *type) == 0;
+}
+
+PyObject *core_stats(const tn_stats *stats) {
+	return PyObject_CallFunction(core.stats, "snnnnnnnKKnn", stats->name, stats->live_bytes,
+		stats->live_count, stats->cached_bytes, stats->reserved_bytes, stats->committed_bytes,
+		stats->peak_bytes, stats->chunk_count, (unsigned long long)stats->refills,
+		(unsigned long long)stats->resets, stats->slot_bytes, stats->slot_count);
+}
+
+/* ---- the module ---- */
+
+PyDoc_STRVAR(stale_doc, "A Block was used that its arena, slab or pool has forgotten.");
+
+static bool core_add_others(PyObject *module) {
+	PyObject *stats = PyImport_ImportModule("tenure._stats");
+	core.stats = stats == NULL ? NULL : PyObject_GetAttrString(stats, "Stats");
+	Py_XDECREF(stats);
+	core.stale_error =
+		PyErr_NewExceptionWithDoc("tenure.StaleBlockError", stale_doc, PyExc_ValueError, NULL);
+	return core.stats != NULL && core.stale_error != NULL &&
+	       PyModule_AddObjectRef(module, "StaleBlockError", core.stale_error) == 0 &&
+	       PyModule_AddIntConstant(module, "mode", TN_MODE) == 0;
+}
+
+static int core_exec(PyObject *module) {
+	if (core.block != NULL) {
+		PyErr_SetString(PyExc_ImportError, "tenure can be imported once in a process, by one "
+										   "interpreter: sub-interpreters are refused");
+		return -1;
+	}
+	return block_add_types(module) && arena_add_types(module) && core_add_others(module) ? 0 : -1;
+}
+
+static PyModuleDef_Slot core_slots[] = {
+	{Py_mod_exec, core_exec},
+	{0, NULL},
+};
+
+static struct PyModuleDef core_module = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "tenure._core",
+	.m_doc = "The compiled part of tenure.",
+	.m_slots = core_slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+	return PyModuleDef_Init(&core_module);
+}
