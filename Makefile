@@ -8,7 +8,7 @@
 # which installs the Debian packages that are missing:
 #
 #   make demo [DOC=FILE.json]   the demo: a JSON library on real documents, or on yours
-#   make test                   style, builds with gcc and clang, the tests in three modes, of Go, of Python
+#   make test                   style, builds with gcc and clang, tests in three modes, Go, Python
 #   make check                  the slow tests: sanitizers, Valgrind, other systems, instruction counts
 #   make bench [BENCH=FAMILY]   benchmarks and their pictures, in build/bench
 #   make fmt                    repairs what tools/check_style.py can repair; installs nothing
