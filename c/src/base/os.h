@@ -82,6 +82,9 @@ bool tn_os_start(void (*run)(void));
 /* Waits for the end of that thread. */
 void tn_os_join(void);
 
+/* Processors that the calling thread may run on. */
+size_t tn_os_processors(void);
+
 /* The process's number, as the process itself sees it. */
 uint64_t tn_os_process(void);
 /* A variable of the environment. NULL when it is not set, or when the process has more rights than its

@@ -99,6 +99,10 @@ bool tn_os_start(void (*run)(void)) {
 void tn_os_join(void) {
 }
 
+size_t tn_os_processors(void) {
+	return 1;
+}
+
 uint64_t tn_os_process(void) {
 	return 1;
 }

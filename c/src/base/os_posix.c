@@ -272,6 +272,16 @@ void tn_os_join(void) {
 	pthread_join(started, NULL);
 }
 
+size_t tn_os_processors(void) {
+#ifdef __linux__
+	cpu_set_t allowed;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+		return (size_t)CPU_COUNT(&allowed);
+#endif
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	return online < 1 ? 1 : (size_t)online;
+}
+
 uint64_t tn_os_process(void) {
 	return (uint64_t)getpid();
 }

@@ -134,6 +134,12 @@ bool tn_os_start(void (*run)(void)) {
 void tn_os_join(void) {
 }
 
+size_t tn_os_processors(void) {
+	SYSTEM_INFO system;
+	GetSystemInfo(&system);
+	return system.dwNumberOfProcessors;
+}
+
 uint64_t tn_os_process(void) {
 	return GetCurrentProcessId();
 }

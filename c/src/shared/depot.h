@@ -6,9 +6,19 @@
  * whole magazines and never follows a pointer that another thread may take away. So there is no tag and
  * no ABA here: only magazines are linked, and the links are read and written under the lock.
  *
+ * A cache has one common depot, and shards as soon as several threads exchange magazines. A thread
+ * finds the magazines again that it put into its shard, and its processor has the slots' lines still.
+ *
+ *   full magazine                                empty magazine
+ *   |- give   to the own shard                   |- give   to the depot where a full one was taken
+ *   |- flush  to the common depot                `- take   from the own shard, the common depot
+ *   `- take   from the own shard, the common
+ *             depot, the shards of others
+ *
  * Surplus: the fewest full magazines in a window are those that the window did not need. Those that two
  * windows in a row did not need are surplus (as the victim generation of Go's sync.Pool, with the low
- * watermark of the h2o web server). The depot's owner says how long a window is.
+ * watermark of the h2o web server). The owner says how long a window is. It ends for all depots at
+ * once, by a number that each follows when a thread comes by.
  *
  * cites    Bonwick and Adams 2001, "Magazines and Vmem" */
 #ifndef TENURE_DEPOT_H
@@ -46,16 +56,65 @@ typedef struct depot {
 	magazine_list full;
 	magazine_list empty;
 	TN_GUARDED(magazine *) partial; /* gathers the slots that threads flush; or NULL */
-	TN_GUARDED(size_t) slots;       /* in full magazines and the partial one */
-	TN_GUARDED(size_t) weight;
-	TN_GUARDED(size_t) moved; /* slots that came or went in this window */
-	size_t magazine_slots;    /* with so many the partial magazine is full */
-	size_t most_slots;        /* bounds of what the depot holds */
-	size_t most_weight;
 	/* Written under the lock, read by anyone. */
+	TN_ATOMIC(size_t) slots; /* in full magazines and the partial one */
+	TN_ATOMIC(size_t) weight;
+	TN_ATOMIC(size_t) windows;     /* of all depots, that it has followed */
+	TN_ATOMIC(size_t) surplus;     /* of both lists */
 	TN_ATOMIC(uint64_t) exchanges; /* magazines that threads put in or took */
+	TN_ATOMIC(uint64_t) foreign;   /* of them, those that threads with another depot took */
 	TN_ATOMIC(uint64_t) waits;     /* times that the lock was held by another thread */
 } depot;
+
+enum {
+	DEPOT_BYTES = 256,
+	DEPOTS_IN_PAGE = 4096 / DEPOT_BYTES,
+	SHARDS_LEAST = 8,
+	SHARDS_MOST = 64,
+	DEPOT_PAGES = SHARDS_MOST / DEPOTS_IN_PAGE,
+};
+_Static_assert(sizeof(depot) <= DEPOT_BYTES, "a depot fits into its place");
+
+/* All depots of a cache. Number 0 is the common one, the others are shards. */
+typedef struct depots {
+	size_t magazine_slots; /* with so many a partial magazine is full */
+	size_t most_slots;     /* bounds of what all depots hold, SIZE_MAX: none */
+	size_t most_weight;
+	char *pages[DEPOT_PAGES];      /* of the shards */
+	TN_ATOMIC(size_t) shard_count; /* 0: not made yet */
+	TN_ATOMIC(size_t) windows;     /* that have ended */
+	/* The fields above are read with every exchange, those below are written now and then. */
+	_Alignas(TN_OS_LINE) TN_ATOMIC(size_t) moved; /* slots that came or went in this window */
+	TN_ATOMIC(size_t) slots;                      /* in all depots, where that is bounded */
+	TN_ATOMIC(size_t) weight;
+	TN_ATOMIC(size_t) seats; /* given to threads */
+	_Alignas(TN_OS_LINE) depot common;
+} depots;
+
+/* A thread's place among the depots. It is given shard after shard, so that few threads share one. */
+typedef struct depot_seat {
+	uint8_t own;    /* the number of its depot */
+	uint8_t from;   /* of the last shard in which it found a foreign magazine */
+	uint8_t tended; /* of the depot that it looks after next */
+	uint8_t rest;   /* exchanges until then */
+	uint32_t moved; /* slots that it moved, and has not added to those of all depots */
+} depot_seat;
+
+/* With shards, a thread looks after another depot once in so many exchanges: it may be another
+ * processor's line. */
+enum { DEPOT_REST = 8 };
+
+static inline depot *depot_at(depots *all, size_t number) {
+	if (number == 0)
+		return &all->common;
+	char *page = all->pages[(number - 1) / DEPOTS_IN_PAGE];
+	return (depot *)(void *)(page + (number - 1) % DEPOTS_IN_PAGE * DEPOT_BYTES);
+}
+
+/* Depots, the common one included. */
+static inline size_t tn_depots_count(const depots *all) {
+	return 1 + tn_get(&all->shard_count, TN_ACQUIRE);
+}
 
 /* The first of a magazine's slots at rest. */
 static inline void **depot_first_slot(magazine *m) {
@@ -95,31 +154,70 @@ static inline void depot_end_window(magazine_list *list) {
 	list->low = list->count;
 }
 
-static inline void depot_count_in(depot *d, const magazine *m) {
-	d->slots += m->count;
-	d->weight += m->weight;
-	d->moved += m->count;
-}
+/* ---- figures ---- */
 
-static inline void depot_count_out(depot *d, const magazine *m) {
-	d->slots -= m->count;
-	d->weight -= m->weight;
-	d->moved += m->count;
-}
-
-/* A fork may leave the child's depot with more than its bounds allow. */
-static inline bool depot_is_over(const depot *d) {
-	return d->slots > d->most_slots || d->weight > d->most_weight;
-}
-
-static inline bool depot_has_room(const depot *d, const magazine *m) {
-	return !depot_is_over(d) && m->count <= d->most_slots - d->slots &&
-	       m->weight <= d->most_weight - d->weight;
+/* Adds to a figure that is written under a lock. */
+static inline void depot_add(TN_ATOMIC(size_t) * figure, size_t more) {
+	tn_set(figure, tn_get(figure, TN_RELAXED) + more, TN_RELAXED);
 }
 
 static inline void depot_count(TN_ATOMIC(uint64_t) * figure) {
 	tn_set(figure, tn_get(figure, TN_RELAXED) + 1, TN_RELAXED);
 }
+
+/* Adds to the sum of all depots, if it stays within `most`. */
+static inline bool depot_charge(TN_ATOMIC(size_t) * sum, size_t more, size_t most) {
+	size_t seen = tn_get(sum, TN_RELAXED);
+	do
+		if (seen > most || more > most - seen)
+			return false;
+	while (!tn_replace(sum, &seen, seen + more, TN_RELAXED));
+	return true;
+}
+
+static inline bool depots_bounded(const depots *all) {
+	return all->most_slots != SIZE_MAX || all->most_weight != SIZE_MAX;
+}
+
+/* Whether there is room for m in the sum of all depots; from then on it is counted there. */
+static inline bool depots_charge(depots *all, const magazine *m) {
+	if (!depots_bounded(all))
+		return true;
+	if (!depot_charge(&all->slots, m->count, all->most_slots))
+		return false;
+	if (depot_charge(&all->weight, m->weight, all->most_weight))
+		return true;
+	tn_add(&all->slots, 0 - (size_t)m->count, TN_RELAXED);
+	return false;
+}
+
+/* The same whether or not there is room. */
+static inline void depots_charge_in_spite(depots *all, const magazine *m) {
+	tn_add(&all->slots, (size_t)m->count, TN_RELAXED);
+	tn_add(&all->weight, (size_t)m->weight, TN_RELAXED);
+}
+
+/* A fork may leave the child's depots with more than their bounds allow. */
+static inline bool depots_are_over(const depots *all) {
+	return depots_bounded(all) && (tn_get(&all->slots, TN_RELAXED) > all->most_slots ||
+									  tn_get(&all->weight, TN_RELAXED) > all->most_weight);
+}
+
+static inline void depot_count_in(depot *d, const magazine *m) {
+	depot_add(&d->slots, m->count);
+	depot_add(&d->weight, m->weight);
+}
+
+static inline void depot_count_out(depots *all, depot *d, const magazine *m) {
+	depot_add(&d->slots, 0 - (size_t)m->count);
+	depot_add(&d->weight, 0 - (size_t)m->weight);
+	if (depots_bounded(all)) {
+		tn_add(&all->slots, 0 - (size_t)m->count, TN_RELAXED);
+		tn_add(&all->weight, 0 - (size_t)m->weight, TN_RELAXED);
+	}
+}
+
+/* ---- one depot ---- */
 
 static inline void depot_enter(depot *d) {
 	if (TN_LIKELY(tn_lock_try(&d->lock)))
@@ -128,11 +226,10 @@ static inline void depot_enter(depot *d) {
 	depot_count(&d->waits);
 }
 
-/* ---- one exchange each, under the lock ---- */
-
-/* Takes a magazine with slots in it, NULL when there is none. In exchange the depot gets `spare`, an
- * empty magazine or NULL; without one to take, `spare` stays the caller's. */
-static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
+static inline magazine *depot_take_full(depots *all, depot *d, magazine *spare, bool foreign) {
+	/* Most depots that are asked in vain are not worth their lock. */
+	if (tn_get(&d->slots, TN_RELAXED) == 0)
+		return NULL;
 	depot_enter(d);
 	magazine *m = depot_pop(&d->full);
 	if (m == NULL) {
@@ -140,8 +237,10 @@ static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
 		d->partial = NULL;
 	}
 	if (m != NULL) {
-		depot_count_out(d, m);
+		depot_count_out(all, d, m);
 		depot_count(&d->exchanges);
+		if (foreign)
+			depot_count(&d->foreign);
 		if (spare != NULL)
 			depot_push(&d->empty, spare);
 	}
@@ -149,21 +248,7 @@ static inline magazine *tn_depot_take_full(depot *d, magazine *spare) {
 	return m;
 }
 
-/* Gives a full magazine and takes an empty one, NULL when there is none. Returns whether the depot had
- * room: if not, `m` stays the caller's. */
-static inline bool tn_depot_give_full(depot *d, magazine *m, magazine **empty) {
-	depot_enter(d);
-	bool room = depot_has_room(d, m);
-	*empty = room ? depot_pop(&d->empty) : NULL;
-	if (room) {
-		depot_count_in(d, m);
-		depot_count(&d->exchanges);
-		depot_push(&d->full, m);
-	}
-	tn_lock_give(&d->lock);
-	return room;
-}
-
+/* Takes an empty magazine; NULL when there is none. */
 static inline magazine *tn_depot_take_empty(depot *d) {
 	depot_enter(d);
 	magazine *m = depot_pop(&d->empty);
@@ -171,9 +256,116 @@ static inline magazine *tn_depot_take_empty(depot *d) {
 	return m;
 }
 
+/* Takes any magazine there is; NULL when the depot holds none. */
+static inline magazine *tn_depot_take_any(depots *all, depot *d) {
+	magazine *m = depot_take_full(all, d, NULL, false);
+	return m != NULL ? m : tn_depot_take_empty(d);
+}
+
+/* Magazines that the depot holds. */
+static inline size_t tn_depot_count(depot *d) {
+	tn_lock_take(&d->lock);
+	size_t count = d->full.count + d->empty.count + (d->partial != NULL);
+	tn_lock_give(&d->lock);
+	return count;
+}
+
+/* Ends the windows that ended for all depots since the last time. In a silence of many, none was in
+ * use: two are as good. */
+static inline void depot_end_windows(depots *all, depot *d) {
+	size_t windows = tn_get(&all->windows, TN_RELAXED);
+	for (size_t i = tn_min(windows - tn_get(&d->windows, TN_RELAXED), 2); i > 0; i--) {
+		depot_end_window(&d->full);
+		depot_end_window(&d->empty);
+	}
+	tn_set(&d->windows, windows, TN_RELAXED);
+}
+
+/* Returns a magazine that must leave, full or empty; NULL when none must. */
+static inline magazine *depot_take_surplus(depots *all, depot *d) {
+	bool over = depots_are_over(all) && tn_get(&d->slots, TN_RELAXED) > 0;
+	if (tn_get(&d->windows, TN_RELAXED) == tn_get(&all->windows, TN_RELAXED) &&
+		tn_get(&d->surplus, TN_RELAXED) == 0 && !over)
+		return NULL;
+	depot_enter(d);
+	depot_end_windows(all, d);
+	bool full = d->full.surplus > 0 || over;
+	magazine_list *list = full ? &d->full : &d->empty;
+	magazine *m = full || list->surplus > 0 ? depot_drop(list) : NULL;
+	if (list->surplus > 0)
+		list->surplus--;
+	if (m != NULL && full)
+		depot_count_out(all, d, m);
+	tn_set(&d->surplus, d->full.surplus + d->empty.surplus, TN_RELAXED);
+	tn_lock_give(&d->lock);
+	return m;
+}
+
+/* ---- exchanges ---- */
+
+/* Gives a thread its shard, once there are shards. */
+static inline void depots_take_seat(depots *all, depot_seat *seat) {
+	size_t count = tn_get(&all->shard_count, TN_ACQUIRE);
+	if (seat->own == 0 && count > 0)
+		seat->own = (uint8_t)(1 + tn_add(&all->seats, 1, TN_RELAXED) % count);
+}
+
+/* Looks into the shards of other threads, first into the one that had some the last time. */
+static inline magazine *depots_take_foreign(depots *all, depot_seat *seat, magazine *spare) {
+	size_t count = tn_get(&all->shard_count, TN_ACQUIRE), at = seat->from;
+	for (size_t i = 0; i < count; i++, at++) {
+		at = at == 0 || at > count ? 1 : at;
+		magazine *m = at == seat->own ? NULL : depot_take_full(all, depot_at(all, at), spare, true);
+		if (m == NULL)
+			continue;
+		seat->from = (uint8_t)at;
+		return m;
+	}
+	return NULL;
+}
+
+/* Takes a magazine with slots in it, NULL when there is none: the one that the thread gave last, else
+ * one of the common depot, else one of another thread. In exchange the depot where it was gets `spare`,
+ * an empty magazine or NULL, which the threads that fill that depot find there. Without a magazine to
+ * take, `spare` stays the caller's. */
+static inline magazine *tn_depots_take_full(depots *all, depot_seat *seat, magazine *spare) {
+	depots_take_seat(all, seat);
+	magazine *m = depot_take_full(all, depot_at(all, seat->own), spare, false);
+	if (m == NULL && seat->own != 0)
+		m = depot_take_full(all, &all->common, spare, false);
+	if (m == NULL)
+		m = depots_take_foreign(all, seat, spare);
+	seat->moved += m == NULL ? 0 : (uint32_t)m->count;
+	return m;
+}
+
+/* Gives a full magazine and takes an empty one, NULL when there is none. Returns whether there was
+ * room: if not, `m` stays the caller's. */
+static inline bool tn_depots_give_full(depots *all, depot_seat *seat, magazine *m, magazine **empty) {
+	*empty = NULL;
+	if (!depots_charge(all, m))
+		return false;
+	depots_take_seat(all, seat);
+	seat->moved += (uint32_t)m->count;
+	depot *d = depot_at(all, seat->own);
+	depot_enter(d);
+	*empty = depot_pop(&d->empty);
+	depot_count_in(d, m);
+	depot_count(&d->exchanges);
+	depot_push(&d->full, m);
+	tn_lock_give(&d->lock);
+	return true;
+}
+
+/* Takes an empty magazine of the thread's shard or of the common depot; NULL when there is none. */
+static inline magazine *tn_depots_take_empty(depots *all, const depot_seat *seat) {
+	magazine *m = tn_depot_take_empty(depot_at(all, seat->own));
+	return m != NULL || seat->own == 0 ? m : tn_depot_take_empty(&all->common);
+}
+
 /* Moves slots from `m` to the partial magazine `to`, as many as fit. */
-static inline void depot_move_slots(depot *d, magazine *to, magazine *m) {
-	size_t moved = tn_min(m->count, d->magazine_slots - to->count);
+static inline void depot_move_slots(const depots *all, magazine *to, magazine *m) {
+	size_t moved = tn_min(m->count, all->magazine_slots - to->count);
 	size_t weight = m->count == 0 ? 0 : m->weight / m->count * moved;
 	void **from = depot_first_slot(m);
 	to->count += moved;
@@ -183,61 +375,80 @@ static inline void depot_move_slots(depot *d, magazine *to, magazine *m) {
 	memcpy(depot_first_slot(to), from, moved * sizeof(void *));
 }
 
-/* Gives a magazine with any number of slots. Returns whether the depot took it: if not, `m` stays the
- * caller's. `in_spite` of its bounds the depot takes it always. */
-static inline bool tn_depot_give_some(depot *d, magazine *m, bool in_spite) {
+/* Gives the common depot a magazine with any number of slots. Returns whether there was room: if not,
+ * `m` stays the caller's. `in_spite` of the bounds there always is. */
+static inline bool tn_depots_give_some(depots *all, magazine *m, bool in_spite) {
+	if (in_spite)
+		depots_charge_in_spite(all, m);
+	else if (!depots_charge(all, m))
+		return false;
+	tn_add(&all->moved, (size_t)m->count, TN_RELAXED);
+	depot *d = &all->common;
 	depot_enter(d);
-	bool taken = in_spite || depot_has_room(d, m);
-	if (taken) {
-		depot_count_in(d, m);
-		depot_count(&d->exchanges);
-		if (d->partial != NULL)
-			depot_move_slots(d, d->partial, m);
-		if (d->partial != NULL && d->partial->count >= d->magazine_slots) {
-			depot_push(&d->full, d->partial);
-			d->partial = NULL;
-		}
-		if (m->count == 0)
-			depot_push(&d->empty, m);
-		else
-			d->partial = m;
+	depot_count_in(d, m);
+	depot_count(&d->exchanges);
+	if (d->partial != NULL)
+		depot_move_slots(all, d->partial, m);
+	if (d->partial != NULL && d->partial->count >= all->magazine_slots) {
+		depot_push(&d->full, d->partial);
+		d->partial = NULL;
 	}
+	if (m->count == 0)
+		depot_push(&d->empty, m);
+	else
+		d->partial = m;
 	tn_lock_give(&d->lock);
-	return taken;
+	return true;
 }
 
-/* Ends the window once `window` slots have come or gone in it. Returns a magazine that must leave, full
- * or empty, or NULL when none must. */
-static inline magazine *tn_depot_take_surplus(depot *d, size_t window) {
-	depot_enter(d);
-	if (d->moved >= window) {
-		d->moved = 0;
-		depot_end_window(&d->full);
-		depot_end_window(&d->empty);
-	}
-	bool full = d->full.surplus > 0 || depot_is_over(d);
-	magazine_list *list = full ? &d->full : &d->empty;
-	magazine *m = full || list->surplus > 0 ? depot_drop(list) : NULL;
-	if (list->surplus > 0)
-		list->surplus--;
-	if (m != NULL && full)
-		depot_count_out(d, m);
-	tn_lock_give(&d->lock);
+/* ---- after an exchange ---- */
+
+/* Whether it is this thread's turn to end the window and to look after another depot. */
+static inline bool tn_depots_turn(const depots *all, depot_seat *seat) {
+	if (seat->rest > 0)
+		return seat->rest--, false;
+	seat->rest = tn_get(&all->shard_count, TN_RELAXED) == 0 ? 0 : DEPOT_REST - 1;
+	return true;
+}
+
+/* Ends the window of all depots once `window` slots have come or gone in it. */
+static inline void tn_depots_end_window(depots *all, depot_seat *seat, size_t window) {
+	size_t moved = tn_add(&all->moved, seat->moved, TN_RELAXED) + seat->moved;
+	seat->moved = 0;
+	/* Of two threads that see the end of a window, one ends it; a window of 0 is one thread's. */
+	if (window == 0 || (moved >= window && tn_replace(&all->moved, &moved, 0, TN_RELAXED)))
+		tn_add(&all->windows, 1, TN_RELAXED);
+}
+
+/* Returns a magazine that must leave, full or empty, or NULL: of the thread's own depot, and in its
+ * turn of one other after the other, so that shards without threads decay too. */
+static inline magazine *tn_depots_take_surplus(depots *all, depot_seat *seat, bool turn) {
+	magazine *m = depot_take_surplus(all, depot_at(all, seat->own));
+	if (m != NULL || !turn)
+		return m;
+	m = depot_take_surplus(all, depot_at(all, seat->tended));
+	if (m == NULL)
+		seat->tended = seat->tended < tn_get(&all->shard_count, TN_ACQUIRE) ? seat->tended + 1 : 0;
+	else
+		seat->rest = 0;
 	return m;
 }
 
-/* Magazines that the depot holds. */
-static inline size_t tn_depot_count(depot *d) {
-	depot_enter(d);
-	size_t count = d->full.count + d->empty.count + (d->partial != NULL);
-	tn_lock_give(&d->lock);
+/* ---- shards ---- */
+
+/* Four for each processor: threads that share a processor rarely share a shard. */
+static inline size_t tn_depots_shards_for(size_t processors) {
+	size_t count = SHARDS_LEAST;
+	while (count < 4 * processors && count < SHARDS_MOST)
+		count *= 2;
 	return count;
 }
 
-/* Takes any magazine there is; NULL when the depot holds none. */
-static inline magazine *tn_depot_take_any(depot *d) {
-	magazine *m = tn_depot_take_full(d, NULL);
-	return m != NULL ? m : tn_depot_take_empty(d);
+/* Puts so many shards into the pages. */
+static inline void tn_depots_make_shards(depots *all, size_t count) {
+	for (size_t i = 0; i * DEPOTS_IN_PAGE < count; i++)
+		memset(all->pages[i], 0, 4096);
+	tn_set(&all->shard_count, count, TN_RELEASE);
 }
 
 #endif

@@ -208,7 +208,7 @@ void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
 /* ---- create and destroy ---- */
 
 static void pool_set_bounds(pool *p, const tn_pool_options *o) {
-	depot *d = &p->cache.depot;
+	depots *d = &p->cache.depots;
 	d->most_slots = tn_option(o->max_idle_objects, SIZE_MAX);
 	d->most_weight = tn_option(o->max_idle_bytes, POOL_IDLE_BYTES);
 	size_t bound = tn_min(d->most_slots, d->most_weight / p->size);

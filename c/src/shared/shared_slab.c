@@ -711,7 +711,7 @@ tn_shared_slab *tn_shared_slab_make(
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.cache = {.owner = &slab_owner,
 							 .kind = kind,
-							 .depot = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
+							 .depots = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
 		.state = TN_ALIVE,
 		.grid = {.slot_size = tn_round_up(size, align)},
 		.retain_chunks = tn_option(o->retain_chunks, 1),

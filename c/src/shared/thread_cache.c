@@ -2,11 +2,11 @@
  *
  *   take                        the loaded magazine is empty
  *   |- previous has slots       exchange the two
- *   |- the depot has some       load it; the spare empty one stays there
+ *   |- a depot has some         load it; the spare empty one stays there
  *   `- the owner has some       into the loaded one; without a magazine, one slot
  *   give                        the loaded magazine is full
  *   |- previous is empty        exchange the two
- *   |- the depot has room       previous goes there, loaded becomes previous, an empty one is loaded
+ *   |- the depots have room     previous goes there, loaded becomes previous, an empty one is loaded
  *   `- else                     the slots in previous go to the owner; without a magazine, one slot
  *
  * I1  below the slots of a loaded magazine stands NULL; a top in `no_magazine` is one of a magazine
@@ -171,8 +171,8 @@ static bool cache_push(local *l, void *p) {
 
 /* ---- between threads, depot and owner ---- */
 
-static magazine *cache_take_magazine(cache *c) {
-	magazine *m = tn_depot_take_empty(&c->depot);
+static magazine *cache_take_magazine(cache *c, local *l) {
+	magazine *m = tn_depots_take_empty(&c->depots, &l->seat);
 	return m != NULL ? m : c->owner->take_magazine(c);
 }
 
@@ -188,7 +188,7 @@ static void cache_return_magazine(cache *c, magazine *m) {
 	c->owner->give_magazine(c, m);
 }
 
-/* Both magazines go to the depot, or where that has no room to the owner. */
+/* Both magazines go to the common depot, or where there is no room to the owner. */
 static void cache_give_all(cache *c, local *l) {
 	magazine *held[2];
 	cache_unload_both(l, held);
@@ -197,7 +197,7 @@ static void cache_give_all(cache *c, local *l) {
 		if (m == NULL)
 			continue;
 		m->weight = m->count == 0 ? 0 : c->owner->weight_of(c, depot_first_slot(m), m->count);
-		if (!tn_depot_give_some(&c->depot, m, false))
+		if (!tn_depots_give_some(&c->depots, m, false))
 			cache_return_magazine(c, m);
 	}
 }
@@ -207,19 +207,22 @@ static void cache_flush_if_asked(cache *c, local *l) {
 	if (TN_LIKELY(l->flushes == asked))
 		return;
 	l->flushes = asked;
-	l->capacity = c->least_capacity;
+	l->capacity = (uint16_t)c->least_capacity;
 	cache_give_all(c, l);
 }
 
-/* After an exchange with the depot: a thread that exchanges often gets larger magazines, and what is
+/* After an exchange with a depot: a thread that exchanges often gets larger magazines, and what is
  * surplus goes back. */
 static void cache_settle(cache *c, local *l) {
 	if (++l->exchanges >= EXCHANGES_TO_GROW && l->capacity < c->most_capacity) {
 		l->exchanges = 0;
-		l->capacity = (uint32_t)tn_min(l->capacity * 2, c->most_capacity);
+		l->capacity = (uint16_t)tn_min(l->capacity * 2, c->most_capacity);
 	}
+	bool turn = tn_depots_turn(&c->depots, &l->seat);
 	for (int i = 0; i < SURPLUS_AT_ONCE; i++) {
-		magazine *m = tn_depot_take_surplus(&c->depot, c->owner->window_of(c));
+		if (turn)
+			tn_depots_end_window(&c->depots, &l->seat, c->owner->window_of(c));
+		magazine *m = tn_depots_take_surplus(&c->depots, &l->seat, turn);
 		if (m != NULL)
 			cache_return_magazine(c, m);
 	}
@@ -234,8 +237,9 @@ static bool cache_return_empties(cache *c, local *l) {
 	for (size_t i = 0; i < 2; i++)
 		if (held[i] != NULL)
 			c->owner->give_magazine(c, held[i]);
-	for (; (m = tn_depot_take_empty(&c->depot)) != NULL; any = true)
-		c->owner->give_magazine(c, m);
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+		for (; (m = tn_depot_take_empty(depot_at(&c->depots, i))) != NULL; any = true)
+			c->owner->give_magazine(c, m);
 	return any;
 }
 
@@ -251,7 +255,7 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	cache_settle(c, l);
 	magazine *m = l->loaded;
 	if (m == NULL && count > 1)
-		m = cache_take_magazine(c);
+		m = cache_take_magazine(c, l);
 	if (m == NULL) {
 		if (count > 1)
 			c->owner->give_slots(c, found + 1, count - 1);
@@ -266,13 +270,13 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	return cache_pop(l);
 }
 
-/* The loaded magazine is empty: loads previous, or one of the depot's, if that has slots. */
+/* The loaded magazine is empty: loads previous, or one of a depot, if there are slots. */
 static bool cache_refill(cache *c, local *l) {
 	cache_begin_change(l);
 	magazine *full = l->previous;
 	bool exchanged = tn_get(&l->previous_count, TN_RELAXED) == 0;
 	if (exchanged)
-		full = tn_depot_take_full(&c->depot, l->previous);
+		full = tn_depots_take_full(&c->depots, &l->seat, l->previous);
 	if (full != NULL) {
 		cache_set_previous(l, l->loaded, 0);
 		cache_load_full(l, full);
@@ -291,17 +295,36 @@ static void *cache_take_slot(cache *c, local *l) {
 	return cache_refill(c, l) ? cache_pop(l) : cache_take_from_owner(c, l);
 }
 
-/* Both magazines are full: previous goes to the depot. If the depot has no room, the slots go to the
- * owner. Returns an empty magazine, or NULL. */
+/* Exchanges of more than one thread need shards. Without memory for them all threads go on with the
+ * common depot. As locals, shards are the library's own, and stay until the cache ends: other threads
+ * look at them without a lock. Around a fork the registry's lock keeps their number. */
+static void cache_make_shards(cache *c) {
+	if (tn_get(&c->local_count, TN_RELAXED) < 2 || tn_get(&c->sharded, TN_RELAXED) != 0 ||
+		tn_swap(&c->sharded, 1, TN_RELAXED) != 0)
+		return;
+	size_t count = tn_depots_shards_for(tn_os_processors());
+	for (size_t i = 0; i * DEPOTS_IN_PAGE < count; i++) {
+		c->depots.pages[i] = (char *)tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
+		if (c->depots.pages[i] == NULL)
+			count = i * DEPOTS_IN_PAGE;
+	}
+	tn_lock_take(&registry.lock);
+	tn_depots_make_shards(&c->depots, count);
+	tn_lock_give(&registry.lock);
+}
+
+/* Both magazines are full: previous goes to a depot. If there is no room, the slots go to the owner.
+ * Returns an empty magazine, or NULL. */
 static magazine *cache_return_previous(cache *c, local *l) {
 	magazine *full = l->previous, *empty = NULL;
 	full->weight = c->owner->weight_of(c, depot_first_slot(full), full->count);
 	/* If idle slots are bounded in bytes, a magazine must be a small part of that. */
 	size_t each = full->weight / full->count;
-	size_t fit = each == 0 ? l->capacity : c->depot.most_weight / TN_SHARES_OF_BOUND / each;
-	l->capacity = (uint32_t)tn_min(l->capacity, tn_max(fit, 1));
+	size_t fit = each == 0 ? l->capacity : c->depots.most_weight / TN_SHARES_OF_BOUND / each;
+	l->capacity = (uint16_t)tn_min(l->capacity, tn_max(fit, 1));
+	cache_make_shards(c);
 	cache_begin_change(l);
-	bool taken = tn_depot_give_full(&c->depot, full, &empty);
+	bool taken = tn_depots_give_full(&c->depots, &l->seat, full, &empty);
 	cache_set_previous(l, NULL, 0);
 	cache_end_change(l);
 	if (taken)
@@ -320,7 +343,7 @@ static void cache_return(cache *c, local *l) {
 		empty = l->previous;
 	}
 	if (empty == NULL && l->capacity > 0)
-		empty = cache_take_magazine(c);
+		empty = cache_take_magazine(c, l);
 	cache_begin_change(l);
 	if (l->loaded != NULL)
 		cache_set_previous(l, l->loaded, cache_fill_of(l));
@@ -396,9 +419,10 @@ static void cache_end_local(local *l) {
 }
 
 static void cache_unlink_local(cache *c, local *l) {
-	tn_lock_take(&c->depot.lock);
+	tn_lock_take(&c->depots.common.lock);
 	TN_LIST_UNLINK(l, next_of_cache, link_of_cache);
-	tn_lock_give(&c->depot.lock);
+	tn_lock_give(&c->depots.common.lock);
+	tn_add(&c->local_count, (uint32_t)-1, TN_RELAXED);
 }
 
 static void cache_give_all_and_unlink(cache *c, local *l) {
@@ -487,15 +511,16 @@ static local *cache_make_local(cache *c) {
 			.far_takes = 1,
 			.flushes = tn_get(&c->flushes, TN_RELAXED),
 			.cache = c,
-			.capacity = c->least_capacity,
+			.capacity = (uint16_t)c->least_capacity,
 			.thread = &thread_locals,
 			.next_of_thread = *chain};
 		tn_set(&l->top_at, &l->hot.top, TN_RELAXED);
 		cache_load_none(l);
 		*chain = l;
-		tn_lock_take(&c->depot.lock);
+		tn_lock_take(&c->depots.common.lock);
 		TN_LIST_PUSH(&c->locals, l, next_of_cache, link_of_cache);
-		tn_lock_give(&c->depot.lock);
+		tn_lock_give(&c->depots.common.lock);
+		tn_add(&c->local_count, 1, TN_RELAXED);
 	}
 	tn_lock_give(&registry.lock);
 	return l;
@@ -594,35 +619,46 @@ void tn_cache_flush(cache *c) {
 		cache_give_all(c, l);
 }
 
-void tn_cache_drain(cache *c) {
-	tn_add(&c->flushes, 1, TN_RELAXED);
-	tn_cache_flush(c);
-	/* Other threads may fill the depot again meanwhile. */
-	for (size_t left = tn_depot_count(&c->depot); left > 0; left--) {
-		magazine *m = tn_depot_take_any(&c->depot);
+static void cache_drain_depot(cache *c, depot *d) {
+	/* Other threads may fill it again meanwhile. */
+	for (size_t left = tn_depot_count(d); left > 0; left--) {
+		magazine *m = tn_depot_take_any(&c->depots, d);
 		if (m == NULL)
 			return;
 		cache_return_magazine(c, m);
 	}
 }
 
-/* Under the depot's lock, which it gives back. */
+void tn_cache_drain(cache *c) {
+	tn_add(&c->flushes, 1, TN_RELAXED);
+	tn_cache_flush(c);
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+		cache_drain_depot(c, depot_at(&c->depots, i));
+}
+
+/* Under the common depot's lock, which it gives back. */
 static idle_slots cache_count_idle(cache *c) {
-	idle_slots idle = {c->depot.slots, c->depot.slots, c->depot.weight};
+	idle_slots idle = {0, 0, 0};
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++) {
+		const depot *d = depot_at(&c->depots, i);
+		idle.in_depot += tn_get(&d->slots, TN_RELAXED);
+		idle.weight += tn_get(&d->weight, TN_RELAXED);
+	}
+	idle.count = idle.in_depot;
 	for (const local *l = c->locals; l != NULL; l = l->next_of_cache)
 		idle.count += cache_count_of(l);
-	tn_lock_give(&c->depot.lock);
+	tn_lock_give(&c->depots.common.lock);
 	return idle;
 }
 
 idle_slots tn_cache_idle(cache *c) {
-	tn_lock_take(&c->depot.lock);
+	tn_lock_take(&c->depots.common.lock);
 	return cache_count_idle(c);
 }
 
 idle_slots tn_cache_glance(cache *c) {
 	for (int looks = 0; looks < TN_LOCK_LOOKS; looks++) {
-		if (tn_lock_try(&c->depot.lock))
+		if (tn_lock_try(&c->depots.common.lock))
 			return cache_count_idle(c);
 		tn_os_relax();
 	}
@@ -630,8 +666,12 @@ idle_slots tn_cache_glance(cache *c) {
 }
 
 void tn_cache_read_exchanges(const cache *c, tn_stats *stats) {
-	stats->exchanges = tn_get(&c->depot.exchanges, TN_RELAXED);
-	stats->waits = tn_get(&c->depot.waits, TN_RELAXED);
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++) {
+		const depot *d = depot_at((depots *)(uintptr_t)&c->depots, i);
+		stats->exchanges += tn_get(&d->exchanges, TN_RELAXED);
+		stats->foreign += tn_get(&d->foreign, TN_RELAXED);
+		stats->waits += tn_get(&d->waits, TN_RELAXED);
+	}
 }
 
 void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, void *ctx), void *ctx) {
@@ -640,17 +680,34 @@ void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, voi
 		if (l->previous != NULL)
 			visit(depot_first_slot(l->previous), l->previous->count, ctx);
 	}
-	for (magazine *m = c->depot.full.newest; m != NULL; m = m->next)
-		visit(depot_first_slot(m), m->count, ctx);
-	if (c->depot.partial != NULL)
-		visit(depot_first_slot(c->depot.partial), c->depot.partial->count, ctx);
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++) {
+		depot *d = depot_at(&c->depots, i);
+		for (magazine *m = d->full.newest; m != NULL; m = m->next)
+			visit(depot_first_slot(m), m->count, ctx);
+		if (d->partial != NULL)
+			visit(depot_first_slot(d->partial), d->partial->count, ctx);
+	}
 }
 
 /* ---- fork ---- */
 
+/* Gives the locks of the first `count` depots back. */
+static void cache_give_depots(cache *c, size_t count) {
+	for (size_t i = 0; i < count; i++)
+		tn_lock_give(&depot_at(&c->depots, i)->lock);
+}
+
+/* Takes the locks of all depots, or none if one of them is held. */
+static bool cache_try_depots(cache *c) {
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+		if (!tn_lock_try(&depot_at(&c->depots, i)->lock))
+			return cache_give_depots(c, i), false;
+	return true;
+}
+
 static void cache_give_locks_until(const cache *end) {
 	for (cache *c = registry.caches; c != end; c = c->next) {
-		tn_lock_give(&c->depot.lock);
+		cache_give_depots(c, tn_depots_count(&c->depots));
 		if (c->owner_lock != NULL)
 			tn_lock_give(c->owner_lock);
 	}
@@ -660,7 +717,7 @@ static void cache_give_locks_until(const cache *end) {
 static bool cache_try_locks(void) {
 	for (cache *c = registry.caches; c != NULL; c = c->next) {
 		bool owner = c->owner_lock == NULL || tn_lock_try(c->owner_lock);
-		if (owner && tn_lock_try(&c->depot.lock))
+		if (owner && cache_try_depots(c))
 			continue;
 		if (owner && c->owner_lock != NULL)
 			tn_lock_give(c->owner_lock);
@@ -686,14 +743,14 @@ static void cache_give_locks(void) {
 	tn_lock_give(&registry.lock);
 }
 
-/* The magazines of a thread that is lost go to the depot, whatever its bounds. */
+/* The magazines of a thread that is lost go to the common depot, whatever the bounds. */
 static void cache_adopt_magazines(cache *c, local *l) {
 	magazine *held[2];
 	cache_unload_both(l, held);
 	for (size_t i = 0; i < 2; i++)
 		if (held[i] != NULL) {
 			held[i]->weight = 0;
-			tn_depot_give_some(&c->depot, held[i], true);
+			tn_depots_give_some(&c->depots, held[i], true);
 		}
 }
 
@@ -722,7 +779,7 @@ static void cache_end_lost_threads(void) {
 /* ---- make and end ---- */
 
 void tn_cache_make(cache *c) {
-	c->depot.magazine_slots = c->most_capacity;
+	c->depots.magazine_slots = c->most_capacity;
 	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
@@ -730,10 +787,10 @@ void tn_cache_make(cache *c) {
 	tn_lock_give(&registry.lock);
 }
 
-/* A magazine of a thread goes to the depot as if it were empty. */
+/* A magazine of a thread goes to the common depot as if it were empty. */
 static void cache_keep_magazine(cache *c, magazine *m) {
 	if (m != NULL)
-		depot_push(&c->depot.empty, m);
+		depot_push(&c->depots.common.empty, m);
 }
 
 void tn_cache_unlink(cache *c) {
@@ -756,6 +813,10 @@ void tn_cache_unlink(cache *c) {
 }
 
 void tn_cache_end(cache *c) {
-	for (magazine *m; (m = tn_depot_take_any(&c->depot)) != NULL;)
-		c->owner->give_magazine(c, m);
+	size_t count = tn_depots_count(&c->depots);
+	for (size_t i = 0; i < count; i++)
+		for (magazine *m; (m = tn_depot_take_any(&c->depots, depot_at(&c->depots, i))) != NULL;)
+			c->owner->give_magazine(c, m);
+	for (size_t i = 0; i * DEPOTS_IN_PAGE < count - 1; i++)
+		tn_pages_release(c->depots.pages[i], TN_OS_PAGE, TN_OS_PAGE);
 }

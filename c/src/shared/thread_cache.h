@@ -1,4 +1,4 @@
-/* Each thread's two magazines in front of a depot: the part that a shared slab and a pool have in
+/* Each thread's two magazines in front of depots: the part that a shared slab and a pool have in
  * common. `cache` is the allocator's part, `local` a thread's.
  *
  * The owner of a cache gives it slots when the depot has none, and takes back what is surplus. For the
@@ -19,7 +19,7 @@ typedef struct cache cache;
 /* A magazine is at most this part of what may be idle. */
 #define TN_SHARES_OF_BOUND 16
 
-/* Called without the depot's lock, by any thread. */
+/* Called without a depot's lock, by any thread. */
 typedef struct cache_owner {
 	/* Takes up to `count` slots, and writes them from slots[0] on; returns how many. 0: there is no
 	 * memory; CACHE_REFUSED: there is, but something else failed. Both set errno. */
@@ -48,12 +48,13 @@ typedef struct local {
 	TN_GUARDED(magazine *) loaded;   /* or NULL */
 	TN_GUARDED(magazine *) previous; /* or NULL */
 	TN_ATOMIC(size_t) previous_count;
-	uint32_t capacity;  /* slots of the magazines that it fills */
-	uint32_t exchanges; /* with the depot, since it grew */
+	uint16_t capacity;  /* slots of the magazines that it fills */
+	uint16_t exchanges; /* with depots, since it grew */
 	bool handled;       /* a caller has its address */
+	depot_seat seat;
 	const void *thread;
 	struct local *next_of_thread;
-	/* Under the depot's lock. */
+	/* Under the common depot's lock. */
 	TN_GUARDED(struct local *) next_of_cache;
 	TN_GUARDED(TN_GUARDED(struct local *) *) link_of_cache;
 } local;
@@ -65,10 +66,12 @@ struct cache {
 	const char *kind, *name;
 	uint32_t least_capacity, most_capacity;
 	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
-	/* The fields above are read with many calls, those below are written with every exchange. */
-	_Alignas(TN_OS_LINE) depot depot;
-	TN_GUARDED(local *) locals; /* under the depot's lock */
-	cache *next, **link;        /* in the registry, under its lock */
+	/* The fields above are read with many calls, those below are written with exchanges. */
+	_Alignas(TN_OS_LINE) depots depots;
+	TN_GUARDED(local *) locals; /* under the common depot's lock */
+	TN_ATOMIC(uint32_t) local_count;
+	TN_ATOMIC(uint32_t) sharded; /* a thread has made the shards, or found no memory for them */
+	cache *next, **link;         /* in the registry, under its lock */
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;

@@ -11,25 +11,32 @@
 struct depot_scenario : engine::scenario {
 	enum { CAPACITY = 3, MAGAZINES = 6, SLOTS = 3 * CAPACITY, SLOT_WEIGHT = 10, IN_DEPOT = -1 };
 
-	depot d;
+	depots all;
+	_Alignas(TN_OS_PAGE) char shards[TN_OS_PAGE];
+	depot_seat seats[engine::THREADS];
 	magazine magazines[MAGAZINES];
 	guarded<size_t> slots[SLOTS];
 	size_t stamps[SLOTS]; /* their content */
 	int owners[SLOTS];    /* a thread, or IN_DEPOT */
 	int holders[MAGAZINES];
-	size_t most_slots;
+	size_t most_slots, shard_count;
 
-	depot_scenario(const char *name, unsigned threads, size_t most_slots)
-		: scenario(name, threads), most_slots(most_slots) {
+	depot_scenario(const char *name, unsigned threads, size_t most_slots, size_t shard_count)
+		: scenario(name, threads), most_slots(most_slots), shard_count(shard_count) {
 	}
 
-	/* Magazine i is thread i's, with slots or for later; the other magazines are empty in the depot. */
+	/* Magazine i is thread i's, with slots or for later; the other magazines are empty in the common
+	 * depot. */
 	void before() {
-		memset((void *)&d, 0, sizeof d);
+		memset((void *)&all, 0, sizeof all);
+		memset((void *)seats, 0, sizeof seats);
 		memset((void *)magazines, 0, sizeof magazines);
-		d.magazine_slots = CAPACITY;
-		d.most_slots = most_slots;
-		d.most_weight = most_slots == SIZE_MAX ? SIZE_MAX : most_slots * SLOT_WEIGHT;
+		all.magazine_slots = CAPACITY;
+		all.most_slots = most_slots;
+		all.most_weight = most_slots == SIZE_MAX ? SIZE_MAX : most_slots * SLOT_WEIGHT;
+		all.pages[0] = shards;
+		memset(shards, 0, sizeof shards);
+		all.shard_count = shard_count;
 		for (size_t i = 0; i < SLOTS; i++) {
 			owners[i] = (int)(i / CAPACITY);
 			slots[i].plain = stamps[i] = i;
@@ -37,9 +44,10 @@ struct depot_scenario : engine::scenario {
 		for (int i = 0; i < MAGAZINES; i++)
 			holders[i] = i < 3 ? i : IN_DEPOT;
 		for (int i = 4; i < MAGAZINES; i++)
-			depot_push(&d.empty, &magazines[i]);
+			depot_push(&all.common.empty, &magazines[i]);
 		holders[3] = 0;
-		d.empty.low.plain = d.empty.low_before.plain = d.empty.count.plain;
+		magazine_list *empty = &all.common.empty;
+		empty->low.plain = empty->low_before.plain = empty->count.plain;
 	}
 
 	size_t number_of(void *slot) {
@@ -88,21 +96,65 @@ struct depot_scenario : engine::scenario {
 		return m;
 	}
 
+	/* Takes a full magazine for an empty one, if there are any. */
+	magazine *take(unsigned number, magazine **spare) {
+		if (*spare != NULL)
+			part_with(number, *spare);
+		magazine *full = tn_depots_take_full(&all, &seats[number], *spare);
+		if (full != NULL)
+			receive(number, full);
+		else if (*spare != NULL)
+			holder_of(*spare) = (int)number;
+		if (full != NULL)
+			*spare = NULL;
+		return full;
+	}
+
+	/* Gives a full magazine for an empty one; whether there was room. */
+	bool give(unsigned number, magazine *full, magazine **spare) {
+		magazine *empty = NULL;
+		part_with(number, full);
+		bool room = tn_depots_give_full(&all, &seats[number], full, &empty);
+		if (!room)
+			receive(number, full);
+		if (empty != NULL)
+			receive(number, *spare = empty);
+		return room;
+	}
+
+	size_t count_in_depots() const {
+		size_t count = 0;
+		for (int owner : owners)
+			count += owner == IN_DEPOT;
+		return count;
+	}
+
+	/* Takes everything out of a depot whose figures are right; returns the slots. */
+	size_t empty_out(depot *d) {
+		size_t left = tn_get(&d->slots, TN_RELAXED), slots = left;
+		REQUIRE(tn_get(&d->weight, TN_RELAXED) == slots * SLOT_WEIGHT);
+		for (magazine *m; (m = tn_depot_take_any(&all, d)) != NULL;) {
+			bool empty = TN_AT(m->count) == 0;
+			receive(0, m);
+			left -= TN_AT(m->count);
+			REQUIRE(!empty || left == 0);
+		}
+		REQUIRE(left == 0 && tn_get(&d->slots, TN_RELAXED) == 0 && tn_get(&d->weight, TN_RELAXED) == 0);
+		REQUIRE(TN_AT(d->full.count) == 0 && TN_AT(d->empty.count) == 0);
+		return slots;
+	}
+
 	/* All threads are done: the figures equal the content, and everything in the depot comes out of
 	 * it. */
 	void after() {
-		size_t count = 0;
-		for (size_t i = 0; i < SLOTS; i++)
-			count += owners[i] == IN_DEPOT;
-		REQUIRE(TN_AT(d.slots) == count && TN_AT(d.weight) == count * SLOT_WEIGHT);
-		for (magazine *m; (m = tn_depot_take_any(&d)) != NULL;) {
-			bool empty = TN_AT(m->count) == 0;
-			receive(0, m);
-			count -= TN_AT(m->count);
-			REQUIRE(!empty || count == 0);
-		}
-		REQUIRE(count == 0 && TN_AT(d.slots) == 0 && TN_AT(d.weight) == 0);
-		REQUIRE(TN_AT(d.full.count) == 0 && TN_AT(d.empty.count) == 0);
+		size_t count = count_in_depots();
+		size_t bounded = most_slots == SIZE_MAX ? 0 : count;
+		REQUIRE(tn_get(&all.slots, TN_RELAXED) == bounded &&
+				tn_get(&all.weight, TN_RELAXED) == bounded * SLOT_WEIGHT);
+		for (size_t i = 0; i < tn_depots_count(&all); i++)
+			count -= empty_out(depot_at(&all, i));
+		REQUIRE(
+			count == 0 && tn_get(&all.slots, TN_RELAXED) == 0 && tn_get(&all.weight, TN_RELAXED) == 0);
 		for (int holder : holders)
 			REQUIRE(holder != IN_DEPOT);
 	}

@@ -7,34 +7,8 @@
 struct full_for_empty : depot_scenario {
 	enum { ROUNDS = 2 };
 
-	full_for_empty(const char *name, unsigned threads, size_t most_slots)
-		: depot_scenario(name, threads, most_slots) {
-	}
-
-	/* Takes a full magazine for an empty one, if there are any. */
-	magazine *take(unsigned number, magazine **spare) {
-		if (*spare != NULL)
-			part_with(number, *spare);
-		magazine *full = tn_depot_take_full(&d, *spare);
-		if (full != NULL)
-			receive(number, full);
-		else if (*spare != NULL)
-			holder_of(*spare) = (int)number;
-		if (full != NULL)
-			*spare = NULL;
-		return full;
-	}
-
-	/* Gives a full magazine for an empty one; whether there was room. */
-	bool give(unsigned number, magazine *full, magazine **spare) {
-		magazine *empty = NULL;
-		part_with(number, full);
-		bool room = tn_depot_give_full(&d, full, &empty);
-		if (!room)
-			receive(number, full);
-		if (empty != NULL)
-			receive(number, *spare = empty);
-		return room;
+	full_for_empty(const char *name, unsigned threads, size_t most_slots, size_t shard_count = 0)
+		: depot_scenario(name, threads, most_slots, shard_count) {
 	}
 
 	void thread(unsigned number) {
@@ -63,7 +37,8 @@ struct surplus : full_for_empty {
 		if (number == 1)
 			take(number, &spare);
 		for (int i = 0; number == 2 && i < 5; i++) {
-			magazine *m = tn_depot_take_surplus(&d, i == 3 ? SIZE_MAX : 0);
+			tn_depots_end_window(&all, &seats[number], i == 3 ? SIZE_MAX : 0);
+			magazine *m = tn_depots_take_surplus(&all, &seats[number], true);
 			if (m != NULL)
 				receive(number, m);
 		}

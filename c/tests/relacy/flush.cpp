@@ -4,33 +4,33 @@
 #include "depot_scenario.h"
 
 struct gather : depot_scenario {
-	gather(const char *name, unsigned threads, size_t most_slots, bool in_spite)
-		: depot_scenario(name, threads, most_slots), in_spite(in_spite) {
+	gather(const char *name, unsigned threads, size_t most_slots, bool in_spite, size_t shard_count = 0)
+		: depot_scenario(name, threads, most_slots, shard_count), in_spite(in_spite) {
 	}
 
 	bool in_spite;
 
-	void give(unsigned number, magazine *m) {
+	void flush(unsigned number, magazine *m) {
 		part_with(number, m);
-		if (!tn_depot_give_some(&d, m, in_spite))
+		if (!tn_depots_give_some(&all, m, in_spite))
 			receive(number, m);
 	}
 
 	/* Gives one to three slots, takes a magazine, and gives that again. */
 	void thread(unsigned number) {
-		give(number, fill(number, 1 + engine::choose(CAPACITY)));
-		magazine *empty = tn_depot_take_empty(&d);
+		flush(number, fill(number, 1 + engine::choose(CAPACITY)));
+		magazine *empty = tn_depots_take_empty(&all, &seats[number]);
 		if (empty != NULL)
 			receive(number, empty);
 		if (empty != NULL)
 			part_with(number, empty);
-		magazine *m = tn_depot_take_full(&d, empty);
+		magazine *m = tn_depots_take_full(&all, &seats[number], empty);
 		if (m == NULL && empty != NULL)
 			holder_of(empty) = (int)number;
 		if (m == NULL)
 			return;
 		receive(number, m);
-		give(number, m);
+		flush(number, m);
 	}
 };
 
@@ -41,17 +41,19 @@ struct drain : gather {
 
 	void thread(unsigned number) {
 		if (number == 0) {
-			give(number, fill(number, 2));
+			flush(number, fill(number, 2));
 			magazine *second = &magazines[3];
 			TN_AT(second->count) = 1;
 			TN_AT(second->weight) = SLOT_WEIGHT;
 			*depot_first_slot(second) = &slots[2];
-			give(number, second);
+			flush(number, second);
 			return;
 		}
-		give(number, fill(number, number));
+		flush(number, fill(number, number));
 		for (int i = 0; i < 3; i++) {
-			magazine *m = number == 1 ? tn_depot_take_any(&d) : tn_depot_take_surplus(&d, 0);
+			tn_depots_end_window(&all, &seats[number], number == 1 ? SIZE_MAX : 0);
+			magazine *m = number == 1 ? tn_depot_take_any(&all, &all.common)
+			                          : tn_depots_take_surplus(&all, &seats[number], true);
 			if (m != NULL)
 				receive(number, m);
 		}

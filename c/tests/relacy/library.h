@@ -83,6 +83,10 @@ bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {
 void tn_os_on_fork(enum tn_os_fork, void (*)(void), void (*)(void), void (*)(void)) {
 }
 
+size_t tn_os_processors(void) {
+	return 1;
+}
+
 uint64_t tn_os_milliseconds(void) {
 	return milliseconds;
 }

@@ -63,47 +63,87 @@ MUTANTS = [
          "tn_swap(&l->state, LOCK_HELD, TN_ACQUIRE) + 1)\n\t\t\treturn;")]),
 
     ("depot_listed_unlocked", "exchange", "shared/depot.h", [
-        ("\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n\treturn room;",
-         "\t}\n\ttn_lock_give(&d->lock);\n\tif (room)\n\t\tdepot_push(&d->full, m);\n"
-         "\treturn room;")]),
+        ("\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\treturn true;",
+         "\ttn_lock_give(&d->lock);\n\tdepot_push(&d->full, m);\n\treturn true;")]),
     ("depot_counted_unlocked", "exchange", "shared/depot.h", [
-        ("\t\tdepot_count_in(d, m);\n\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);",
-         "\t\tdepot_push(&d->full, m);\n\t}\n\ttn_lock_give(&d->lock);\n"
-         "\tif (room)\n\t\tdepot_count_in(d, m);")]),
+        ("\tdepot_count_in(d, m);\n\tdepot_count(&d->exchanges);\n\tdepot_push(&d->full, m);\n"
+         "\ttn_lock_give(&d->lock);",
+         "\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\tdepot_count_in(d, m);")]),
     ("depot_counted_too_late", "exchange", "shared/depot.h", [
-        ("\t\tdepot_count_out(d, m);\n\t\tif (spare != NULL)", "\t\tif (spare != NULL)"),
-        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Gives a full",
-         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tdepot_count_out(d, m);\n\treturn m;\n}\n\n"
-         "/* Gives a full")]),
+        ("\t\tdepot_count_out(all, d, m);\n\t\tdepot_count(&d->exchanges);\n", ""),
+        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Takes an empty magazine; NULL",
+         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tdepot_count_out(all, d, m);\n"
+         "\treturn m;\n}\n\n"
+         "/* Takes an empty magazine; NULL")]),
     ("depot_listed_twice", "exchange", "shared/depot.h", [
-        ("\t\tdepot_push(&d->full, m);\n\t}",
-         "\t\tdepot_push(&d->full, m);\n\t\tdepot_push(&d->empty, m);\n\t}")]),
+        ("\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\treturn true;",
+         "\tdepot_push(&d->full, m);\n\tdepot_push(&d->empty, m);\n\ttn_lock_give(&d->lock);\n"
+         "\treturn true;")]),
     ("depot_spare_kept", "exchange", "shared/depot.h", [
         ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
          "\t}\n\tif (spare != NULL)\n\t\tdepot_push(&d->empty, spare);")]),
-    ("depot_room_not_asked", "exchange", "shared/depot.h", [
-        ("\tif (room) {", "\tif (true) {")]),
+    ("depot_room_not_asked", "shards", "shared/depot.h", [
+        ("\tif (!depots_charge(all, m))\n\t\treturn false;\n\tdepots_take_seat",
+         "\t(void)depots_charge(all, m);\n\tdepots_take_seat")]),
     ("depot_looked_unlocked", "exchange", "shared/depot.h", [
-        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = depot_pop(&d->full);",
-         "\tmagazine *m = depot_pop(&d->full);\n\ttn_lock_take(&d->lock);")]),
+        ("\tdepot_enter(d);\n\tmagazine *m = depot_pop(&d->full);",
+         "\tmagazine *m = depot_pop(&d->full);\n\tdepot_enter(d);")]),
     ("depot_surplus_not_counted", "exchange", "shared/depot.h", [
-        ("\tif (m != NULL && full)\n\t\tdepot_count_out(d, m);\n", "")]),
+        ("\tif (m != NULL && full)\n\t\tdepot_count_out(all, d, m);\n", "")]),
     ("depot_empty_unlocked", "flush", "shared/depot.h", [
-        ("\ttn_lock_take(&d->lock);\n\tmagazine *m = depot_pop(&d->empty);\n"
+        ("\tdepot_enter(d);\n\tmagazine *m = depot_pop(&d->empty);\n"
          "\ttn_lock_give(&d->lock);", "\tmagazine *m = depot_pop(&d->empty);")]),
     ("depot_partial_stays", "flush", "shared/depot.h", [
         ("\t\tm = d->partial;\n\t\td->partial = NULL;\n",
          "\t\tm = d->partial;\n")]),
     ("depot_filled_stays_partial", "flush", "shared/depot.h", [
-        ("\t\t\tdepot_push(&d->full, d->partial);\n\t\t\td->partial = NULL;\n",
-         "\t\t\tdepot_push(&d->full, d->partial);\n")]),
-    ("depot_taken_not_asked", "flush", "shared/depot.h", [
-        ("\tif (taken) {", "\tif (true) {")]),
+        ("\t\tdepot_push(&d->full, d->partial);\n\t\td->partial = NULL;\n",
+         "\t\tdepot_push(&d->full, d->partial);\n")]),
     ("depot_gathered_unlocked", "flush", "shared/depot.h", [
-        ("\t\tdepot_count_in(d, m);\n\t\tif (d->partial != NULL)\n",
-         "\t\tdepot_count_in(d, m);\n\t\ttn_lock_give(&d->lock);\n\t\ttn_lock_take(&d->lock);\n"
-         "\t\tmagazine *partial = d->partial;\n\t\ttn_lock_give(&d->lock);\n"
-         "\t\ttn_lock_take(&d->lock);\n\t\tif (partial != NULL)\n")]),
+        ("\tif (d->partial != NULL)\n\t\tdepot_move_slots(all, d->partial, m);\n",
+         "\tmagazine *partial = d->partial;\n\ttn_lock_give(&d->lock);\n"
+         "\tdepot_enter(d);\n\tif (partial != NULL)\n\t\tdepot_move_slots(all, partial, m);\n")]),
+
+    ("shard_of_another", "shards", "shared/depot.h", [
+        ("\tmagazine *m = depot_take_full(all, depot_at(all, seat->own), spare, false);",
+         "\tmagazine *m = depots_take_foreign(all, seat, spare);")]),
+    ("shard_shared_by_all", "shards", "shared/depot.h", [
+        ("1 + tn_add(&all->seats, 1, TN_RELAXED) % count", "1")]),
+    ("shard_spare_elsewhere", "shards", "shared/depot.h", [
+        ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
+         "\t}\n"),
+        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Takes an empty magazine; NULL",
+         "\ttn_lock_give(&d->lock);\n\tif (m != NULL && spare != NULL) {\n"
+         "\t\tdepot_enter(&all->common);\n"
+         "\t\tdepot_push(&all->common.empty, spare);\n\t\ttn_lock_give(&all->common.lock);\n\t}\n"
+         "\treturn m;\n}\n\n/* Takes an empty magazine; NULL")]),
+    ("shard_others_not_asked", "shards", "shared/depot.h", [
+        ("\tif (m == NULL)\n\t\tm = depots_take_foreign(all, seat, spare);\n", "")]),
+    ("shard_common_not_asked", "shards", "shared/depot.h", [
+        ("\tif (m == NULL && seat->own != 0)\n"
+         "\t\tm = depot_take_full(all, &all->common, spare, false);\n", "")]),
+    ("shard_left_to_itself", "shards", "shared/depot.h", [
+        ("\tm = depot_take_surplus(all, depot_at(all, seat->tended));\n\tif (m == NULL)\n",
+         "\tif (true)\n")]),
+    ("shard_windows_not_followed", "shards", "shared/depot.h", [
+        ("\tdepot_enter(d);\n\tdepot_end_windows(all, d);\n", "\tdepot_enter(d);\n")]),
+    ("shard_bound_looked_then_added", "shards", "shared/depot.h", [
+        ("\twhile (!tn_replace(sum, &seen, seen + more, TN_RELAXED));\n",
+         "\twhile (false);\n\ttn_add(sum, more, TN_RELAXED);\n")]),
+    ("shard_bound_of_bytes_not_asked", "shards", "shared/depot.h", [
+        ("\tif (depot_charge(&all->weight, m->weight, all->most_weight))\n\t\treturn true;\n",
+         "\ttn_add(&all->weight, (size_t)m->weight, TN_RELAXED);\n\treturn true;\n")]),
+    ("shard_refused_stays_charged", "shards", "shared/depot.h", [
+        ("\ttn_add(&all->slots, 0 - (size_t)m->count, TN_RELAXED);\n\treturn false;",
+         "\treturn false;")]),
+    ("shard_taken_stays_charged", "exchange", "shared/depot.h", [
+        ("\t\ttn_add(&all->slots, 0 - (size_t)m->count, TN_RELAXED);\n"
+         "\t\ttn_add(&all->weight, 0 - (size_t)m->weight, TN_RELAXED);\n", "")]),
+    ("shard_count_before_shards", "traffic", "shared/depot.h", [
+        ("\ttn_set(&all->shard_count, count, TN_RELEASE);\n", ""),
+        ("static inline void tn_depots_make_shards(depots *all, size_t count) {\n",
+         "static inline void tn_depots_make_shards(depots *all, size_t count) {\n"
+         "\ttn_set(&all->shard_count, count, TN_RELAXED);\n\ttn_os_yield();\n")]),
 
     ("figures_not_odd", "figures", "shared/thread_cache.c", [
         (BEGIN, "\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n"),
@@ -185,8 +225,9 @@ MUTANTS = [
         ("cache_visit_as_guest(l, cache_give_all_and_unlink);",
          "cache_visit_as_guest(l, cache_give_all);")]),
     ("retire_leaves_unlocked", "retire", "shared/thread_cache.c", [
-        ("\ttn_lock_take(&c->depot.lock);\n\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);\n"
-         "\ttn_lock_give(&c->depot.lock);", "\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);")]),
+        ("\ttn_lock_take(&c->depots.common.lock);\n\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);\n"
+         "\ttn_lock_give(&c->depots.common.lock);",
+         "\tTN_LIST_UNLINK(l, next_of_cache, link_of_cache);")]),
     ("retire_keeps_magazines", "retire", "shared/thread_cache.c", [
         ("\t\t\tcache_visit_as_guest(l, cache_give_all);\n", "\t\t\tcontinue;\n"),
         ("\tcache_give_all(c, l);\n\tcache_unlink_local(c, l);", "\tcache_unlink_local(c, l);")]),
@@ -205,8 +246,8 @@ MUTANTS = [
          "\tif (full != NULL) {\n\t\tbool keep = exchanged && l->previous != NULL;\n"
          "\t\tcache_set_previous(l, keep ? TN_AT(l->previous) : TN_AT(l->loaded), 0);")]),
     ("given_and_returned", "traffic", "shared/thread_cache.c", [
-        ("\t\tif (!tn_depot_give_some(&c->depot, m, false))\n\t\t\tcache_return_magazine(c, m);",
-         "\t\ttn_depot_give_some(&c->depot, m, false);\n\t\tcache_return_magazine(c, m);")]),
+        ("\t\tif (!tn_depots_give_some(&c->depots, m, false))\n\t\t\tcache_return_magazine(c, m);",
+         "\t\ttn_depots_give_some(&c->depots, m, false);\n\t\tcache_return_magazine(c, m);")]),
     ("bits_unlocked", "traffic", "shared/shared_slab.c", [
         ("\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);",
          "\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);\n"

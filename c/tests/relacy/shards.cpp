@@ -1,0 +1,178 @@
+/* c/src/shared/depot.h with shards: a thread finds its own magazines again, others find them when they
+ * have none, an empty one goes where the full one was, shards without threads decay, anyone trims, and
+ * the bounds hold for all depots together. The conditions are those of exchange.cpp. */
+#include "depot_scenario.h"
+
+/* Threads with a shard each give a full magazine and take it again: it is the same one. */
+struct own : depot_scenario {
+	own() : depot_scenario("own again", 3, SIZE_MAX, 3) {
+	}
+
+	void thread(unsigned number) {
+		magazine *full = fill(number, CAPACITY), *spare = NULL;
+		for (int i = 0; i < 2; i++) {
+			give(number, full, &spare);
+			REQUIRE(take(number, &spare) == full);
+		}
+	}
+
+	void after() {
+		for (size_t i = 1; i <= shard_count; i++)
+			REQUIRE(tn_get(&depot_at(&all, i)->foreign, TN_RELAXED) == 0);
+		depot_scenario::after();
+	}
+};
+
+/* Threads with more to take than to give: what others gave, and what one flushed. */
+struct hand_over : depot_scenario {
+	hand_over(const char *name, size_t shard_count) : depot_scenario(name, 3, SIZE_MAX, shard_count) {
+	}
+
+	void thread(unsigned number) {
+		magazine *full = fill(number, CAPACITY), *spare = NULL;
+		if (number == 2) {
+			part_with(number, full);
+			tn_depots_give_some(&all, full, false);
+		} else {
+			give(number, full, &spare);
+		}
+		for (int i = 0; i < 2; i++) {
+			magazine *taken = take(number, &spare);
+			if (taken != NULL && engine::choose(2) == 0)
+				give(number, taken, &spare);
+		}
+	}
+
+	/* Wherever slots are, a thread that asks finds them. */
+	void after() {
+		magazine *spare = NULL;
+		while (count_in_depots() > 0)
+			REQUIRE(take(0, &spare) != NULL);
+		depot_scenario::after();
+	}
+};
+
+/* A taker leaves its empty magazine in the giver's shard, where the giver finds it. */
+struct back : depot_scenario {
+	magazine *left;
+
+	back() : depot_scenario("empty one back", 2, SIZE_MAX, 2) {
+	}
+
+	void before() {
+		depot_scenario::before();
+		left = NULL;
+		seats[0].own = 1;
+		seats[1].own = 2;
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = number == 0 ? NULL : &magazines[3];
+		if (number == 0)
+			give(number, fill(number, CAPACITY), &spare);
+		else
+			holder_of(spare) = 1;
+		if (number == 1 && take(number, &spare) != NULL)
+			left = &magazines[3];
+	}
+
+	void after() {
+		holder_of(&magazines[3]) = left != NULL ? IN_DEPOT : 0;
+		if (left != NULL) {
+			REQUIRE(TN_AT(depot_at(&all, 1)->empty.newest) == left);
+			REQUIRE(tn_get(&depot_at(&all, 1)->foreign, TN_RELAXED) == 1);
+			REQUIRE(tn_depots_take_empty(&all, &seats[0]) == left);
+			holder_of(left) = 0;
+		}
+		depot_scenario::after();
+	}
+};
+
+/* Two threads exchange while the third takes everything that any depot holds. */
+struct trim : depot_scenario {
+	trim() : depot_scenario("trim by another", 3, SIZE_MAX, 2) {
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL;
+		if (number < 2) {
+			give(number, fill(number, CAPACITY), &spare);
+			take(number, &spare);
+			return;
+		}
+		for (size_t i = 0; i < tn_depots_count(&all); i++)
+			for (size_t left = tn_depot_count(depot_at(&all, i)); left > 0; left--) {
+				magazine *m = tn_depot_take_any(&all, depot_at(&all, i));
+				if (m != NULL)
+					receive(number, m);
+			}
+	}
+};
+
+/* One thread gives a magazine and stays away; another one ends windows. Within two windows and a turn
+ * for each depot, what lies there unused has left. */
+struct decay : depot_scenario {
+	decay() : depot_scenario("decay by others", 2, SIZE_MAX, 2) {
+	}
+
+	void tend(unsigned number) {
+		tn_depots_end_window(&all, &seats[number], 0);
+		magazine *m = tn_depots_take_surplus(&all, &seats[number], true);
+		if (m != NULL)
+			receive(number, m);
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL;
+		give(number, fill(number, CAPACITY), &spare);
+		for (int i = 0; number == 1 && i < 3; i++)
+			tend(number);
+	}
+
+	void after() {
+		const int windows = 2, magazines_left = 4;
+		for (size_t i = 0; i < windows * tn_depots_count(&all) + magazines_left; i++)
+			tend(1);
+		for (size_t i = 0; i < tn_depots_count(&all); i++)
+			REQUIRE(tn_depot_count(depot_at(&all, i)) == 0);
+		depot_scenario::after();
+	}
+};
+
+/* Three threads give to three shards, and there is room for one of them. */
+struct bound : depot_scenario {
+	unsigned taken;
+	bool by_weight;
+
+	bound(const char *name, bool by_weight)
+		: depot_scenario(name, 3, CAPACITY, 3), by_weight(by_weight) {
+	}
+
+	void before() {
+		depot_scenario::before();
+		taken = 0;
+		all.most_slots = by_weight ? 3 * CAPACITY : CAPACITY;
+		all.most_weight = (by_weight ? CAPACITY : 3 * CAPACITY) * SLOT_WEIGHT;
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL;
+		taken += give(number, fill(number, CAPACITY), &spare);
+	}
+
+	void after() {
+		REQUIRE(taken == 1);
+		depot_scenario::after();
+	}
+};
+
+int main(int argc, char **argv) {
+	own again;
+	hand_over two("hand over, 2 shards", 2), three("hand over, 3 shards", 3);
+	back left;
+	trim other;
+	decay idle;
+	bound slots("bound of slots", false), weight("bound of bytes", true);
+	engine::scenario *all[] = {&again, &two, &three, &left, &other, &idle, &slots, &weight};
+	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
+}
