@@ -472,7 +472,14 @@ static PyObject *arena_get_closed(PyObject *self, void *unused) {
 	return PyBool_FromLong(((arena *)self)->memory == NULL);
 }
 
+static PyObject *arena_get_exports(PyObject *self, void *unused) {
+	(void)unused;
+	return PyLong_FromSize_t(((arena *)self)->home.exports);
+}
+
 static PyGetSetDef arena_properties[] = {
+	{"exports", arena_get_exports, NULL,
+		PyDoc_STR("Buffers of its Blocks that are exported now: memoryviews, arrays."), NULL},
 	{"name", arena_get_name, NULL, PyDoc_STR("Its name, cut to 31 bytes."), NULL},
 	{"closed", arena_get_closed, NULL, PyDoc_STR("Whether it has been closed."), NULL},
 	{0},

@@ -54,7 +54,7 @@ struct block {
 
 /* One interpreter of a process has the module, once. */
 typedef struct core_types {
-	PyTypeObject *arena, *block, *blocks, *mark;
+	PyTypeObject *arena, *block, *blocks, *mark, *slab, *buffer_pool, *pool, *lease;
 	PyObject *stats;       /* tenure.Stats, a NamedTuple */
 	PyObject *stale_error; /* StaleBlockError */
 	/* Memory of the Block objects: dead ones that wait for the next alloc, a chain through `home`, and
@@ -76,6 +76,13 @@ bool core_option(PyObject *given, const char *what, size_t *size);
 
 /* Adds a heap type to the module and to `core`. */
 bool core_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type);
+
+/* Has `_decay` of a pool called at the end of each window of so many seconds, until it returns False.
+ * Returns whether it will be; keeps an exception that is being raised, and raises none. */
+bool core_begin_decay(PyObject *pool, double seconds);
+
+/* Returns false with ValueError for a window that is not positive and finite. */
+bool core_check_decay(double seconds);
 
 /* A tenure.Stats, or NULL with an exception. */
 PyObject *core_stats(const tn_stats *stats);
@@ -111,6 +118,8 @@ PyObject *blocks_new(PyObject *whole, size_t size, size_t stride, size_t count);
 
 bool block_add_types(PyObject *module);
 bool arena_add_types(PyObject *module);
+bool slab_add_types(PyObject *module);
+bool pool_add_types(PyObject *module);
 
 static inline PyObject *block_new(home *h, void *data, size_t size, size_t at) {
 	block *b = core.spare;

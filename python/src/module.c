@@ -45,6 +45,26 @@ bool core_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type) {
 	return *type != NULL && PyModule_AddType(module, *type) == 0;
 }
 
+bool core_begin_decay(PyObject *pool, double seconds) {
+	PyObject *type, *value, *trace;
+	PyErr_Fetch(&type, &value, &trace);
+	PyObject *module = PyImport_ImportModule("tenure._decay");
+	PyObject *begun = module == NULL ? NULL : PyObject_CallMethod(module, "begin", "Od", pool, seconds);
+	bool done = begun == Py_True;
+	Py_XDECREF(begun);
+	Py_XDECREF(module);
+	PyErr_Clear(); /* the interpreter ends */
+	PyErr_Restore(type, value, trace);
+	return done;
+}
+
+bool core_check_decay(double seconds) {
+	if (seconds > 0 && seconds < 1e9)
+		return true;
+	PyErr_SetString(PyExc_ValueError, "decay is a positive number of seconds");
+	return false;
+}
+
 PyObject *core_stats(const tn_stats *stats) {
 	return PyObject_CallFunction(core.stats, "snnnnnnnKKnn", stats->name, stats->live_bytes,
 		stats->live_count, stats->cached_bytes, stats->reserved_bytes, stats->committed_bytes,
@@ -73,7 +93,10 @@ static int core_exec(PyObject *module) {
 										   "interpreter: sub-interpreters are refused");
 		return -1;
 	}
-	return block_add_types(module) && arena_add_types(module) && core_add_others(module) ? 0 : -1;
+	return block_add_types(module) && arena_add_types(module) && slab_add_types(module) &&
+	               pool_add_types(module) && core_add_others(module)
+	           ? 0
+	           : -1;
 }
 
 static PyModuleDef_Slot core_slots[] = {

@@ -1,10 +1,37 @@
 """Tenure: memory with a lifetime that you choose.
 
-Arena   blocks that end together: a request, a document, a frame
+Arena       blocks that end together: a request, a document, a frame
+Slab        blocks of one size, given back one by one
+Pool        objects that are costly to build, used again
+BufferPool  buffers for input and output, used again
+Scope       lifetimes that nest, with a name each
 """
 
-from tenure._core import Arena, Block, Blocks, Mark, StaleBlockError
+from tenure._core import (
+    Arena,
+    Block,
+    Blocks,
+    BufferPool,
+    Lease,
+    Mark,
+    Pool,
+    Slab,
+    StaleBlockError,
+)
+from tenure._scope import Scope
 from tenure._stats import Stats
 
-__all__ = ["Arena", "Block", "Blocks", "Mark", "StaleBlockError", "Stats"]
+__all__ = [
+    "Arena",
+    "Block",
+    "Blocks",
+    "BufferPool",
+    "Lease",
+    "Mark",
+    "Pool",
+    "Scope",
+    "Slab",
+    "StaleBlockError",
+    "Stats",
+]
 __version__ = "0.1.0"

@@ -23,5 +23,8 @@ def empty(arena: Arena, shape: Any, dtype: Any) -> numpy.ndarray[Any, Any]:
         raise ValueError(f"a dimension is negative: {shape}")
     count = math.prod(lengths)
     block = arena.alloc_aligned(count * kind.itemsize, ALIGN)
-    return numpy.asarray(memoryview(block)).view(kind).reshape(lengths) if count * kind.itemsize \
+    return (
+        numpy.asarray(memoryview(block)).view(kind).reshape(lengths)
+        if count * kind.itemsize
         else numpy.empty(lengths, kind)
+    )

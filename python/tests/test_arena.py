@@ -36,6 +36,7 @@ def figures(arena):
 
 # ---- blocks ----
 
+
 def test_alignment(arena):  # B1
     for size in (1, 7, 9, 96, 4097, 3 << 20):
         assert address(arena.alloc(size)) % 16 == 0
@@ -63,10 +64,18 @@ def test_bad_alignment(arena, align):  # B4
         arena.alloc_aligned(16, align)
 
 
-@pytest.mark.parametrize("call", [
-    lambda a: a.alloc(sys.maxsize), lambda a: a.alloc(1 << 64), lambda a: a.alloc(1 << 200),
-    lambda a: a.alloc_many(1 << 40, 1 << 40), lambda a: a.alloc_many(1 << 70, 0),
-    lambda a: a.alloc_aligned(sys.maxsize - 8, 4096), lambda a: a.empty((1 << 40, 1 << 40), "u1")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: a.alloc(sys.maxsize),
+        lambda a: a.alloc(1 << 64),
+        lambda a: a.alloc(1 << 200),
+        lambda a: a.alloc_many(1 << 40, 1 << 40),
+        lambda a: a.alloc_many(1 << 70, 0),
+        lambda a: a.alloc_aligned(sys.maxsize - 8, 4096),
+        lambda a: a.empty((1 << 40, 1 << 40), "u1"),
+    ],
+)
 def test_huge_sizes(arena, call):  # B5 B7
     kept = arena.copy(b"kept")
     before = figures(arena)
@@ -75,16 +84,28 @@ def test_huge_sizes(arena, call):  # B5 B7
     assert figures(arena) == before and bytes(kept) == b"kept" and len(arena.alloc(8)) == 8
 
 
-@pytest.mark.parametrize("call, error", [
-    (lambda a: a.alloc(-1), ValueError), (lambda a: a.alloc(-1 << 200), ValueError),
-    (lambda a: a.alloc(1.5), TypeError), (lambda a: a.alloc("1"), TypeError),
-    (lambda a: a.alloc(None), TypeError), (lambda a: a.alloc(), TypeError),
-    (lambda a: a.alloc_many(-1, 8), ValueError), (lambda a: a.alloc_many(8), TypeError),
-    (lambda a: a.copy("text"), TypeError), (lambda a: a.copy(None), TypeError),
-    (lambda a: a.rewind(None), TypeError), (lambda a: a.empty(-1), ValueError),
-    (lambda a: a.empty((2, -3)), ValueError), (lambda a: a.empty(1, object), ValueError),
-    (lambda a: a.empty(1, [("a", "i4"), ("b", "O")]), ValueError),
-    (lambda a: a.empty(1, "no type"), TypeError), (lambda a: a.empty("12"), TypeError)])
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        (lambda a: a.alloc(-1), ValueError),
+        (lambda a: a.alloc(-1 << 200), ValueError),
+        (lambda a: a.alloc(1.5), TypeError),
+        (lambda a: a.alloc("1"), TypeError),
+        (lambda a: a.alloc(None), TypeError),
+        (lambda a: a.alloc(), TypeError),
+        (lambda a: a.alloc_many(-1, 8), ValueError),
+        (lambda a: a.alloc_many(8), TypeError),
+        (lambda a: a.copy("text"), TypeError),
+        (lambda a: a.copy(None), TypeError),
+        (lambda a: a.rewind(None), TypeError),
+        (lambda a: a.empty(-1), ValueError),
+        (lambda a: a.empty((2, -3)), ValueError),
+        (lambda a: a.empty(1, object), ValueError),
+        (lambda a: a.empty(1, [("a", "i4"), ("b", "O")]), ValueError),
+        (lambda a: a.empty(1, "no type"), TypeError),
+        (lambda a: a.empty("12"), TypeError),
+    ],
+)
 def test_bad_arguments(arena, call, error):  # B7
     before = figures(arena)
     with pytest.raises(error):
@@ -126,9 +147,13 @@ def test_an_index_that_resets_the_arena():
             arena.reset()
             return 0
 
-    for use in (lambda b: b[Index()], lambda b: b[Index():], lambda b: b.__setitem__(Index(), 1),
-                lambda b: b.__setitem__(0, Index()),
-                lambda b: b.__setitem__(slice(Index(), None), b"x" * 8)):
+    for use in (
+        lambda b: b[Index()],
+        lambda b: b[Index() :],
+        lambda b: b.__setitem__(Index(), 1),
+        lambda b: b.__setitem__(0, Index()),
+        lambda b: b.__setitem__(slice(Index(), None), b"x" * 8),
+    ):
         arena = tenure.Arena()
         with pytest.raises(tenure.StaleBlockError):
             use(arena.alloc(8))
@@ -167,8 +192,13 @@ def test_many(arena):
 
 
 def test_empty(arena):
-    for shape, dtype in [((3, 4), "f4"), (7, "i8"), ((), float), ((0, 3), "u1"),
-                         (2, [("x", "i4"), ("y", "f8")])]:
+    for shape, dtype in [
+        ((3, 4), "f4"),
+        (7, "i8"),
+        ((), float),
+        ((0, 3), "u1"),
+        (2, [("x", "i4"), ("y", "f8")]),
+    ]:
         made = arena.empty(shape, dtype)
         assert made.shape == numpy.empty(shape, dtype).shape and made.dtype == numpy.dtype(dtype)
         assert made.flags.c_contiguous and made.flags.writeable
@@ -182,6 +212,7 @@ def test_empty(arena):
 
 
 # ---- failure ----
+
 
 def test_capacity(arena):  # B25 B7
     with tenure.Arena(1000, name="small") as small:
@@ -208,9 +239,16 @@ def test_limit():  # B9 B7
         assert len(limited.alloc(10_000)) == 10_000 and limited.verify()
 
 
-@pytest.mark.parametrize("options", [
-    {"capacity": 100, "limit": 100}, {"capacity": 100, "chunk": 100}, {"capacity": -1}, {"limit": 0},
-    {"capacity": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"capacity": 100, "limit": 100},
+        {"capacity": 100, "chunk": 100},
+        {"capacity": -1},
+        {"limit": 0},
+        {"capacity": 0},
+    ],
+)
 def test_contradictions(options):  # B11
     with pytest.raises(ValueError):
         tenure.Arena(**options)
@@ -218,14 +256,18 @@ def test_contradictions(options):  # B11
 
 # ---- ends ----
 
+
 def test_reset_is_refused_while_exported(arena):
     block = arena.copy(b"keep me")
     other = memoryview(arena.alloc(4))
     first, second = memoryview(block), numpy.frombuffer(block, numpy.uint8)
     before = figures(arena)
     for end in (arena.reset, arena.close):
-        with pytest.raises(BufferError, match="arena 'test': no .* while 3 buffers are exported "
-                                              r"\(first: <tenure.Block of 4 bytes"):
+        with pytest.raises(
+            BufferError,
+            match="arena 'test': no .* while 3 buffers are exported "
+            r"\(first: <tenure.Block of 4 bytes",
+        ):
             end()
     assert figures(arena) == before and bytes(second) == b"keep me"
     other.release()
@@ -242,8 +284,14 @@ def test_stale_block(arena):  # B14
     arena.reset()
     assert not block.live and "stale" in repr(block) and len(block) == 3
     said = "arena 'test' has forgotten this Block of 3 bytes"
-    for use in (lambda: block[0], lambda: block[:], lambda: bytes(block), lambda: memoryview(block),
-                lambda: block.__setitem__(0, 1), lambda: block.__setitem__(slice(0, 3), b"new")):
+    for use in (
+        lambda: block[0],
+        lambda: block[:],
+        lambda: bytes(block),
+        lambda: memoryview(block),
+        lambda: block.__setitem__(0, 1),
+        lambda: block.__setitem__(slice(0, 3), b"new"),
+    ):
         with pytest.raises(tenure.StaleBlockError, match=said):
             use()
     assert arena.stats().resets == 1
@@ -380,9 +428,20 @@ def test_closed_arena(arena):
     arena.close()
     arena.close()
     assert arena.closed and "closed" in repr(arena) and not block.live
-    for use in (lambda: arena.alloc(1), arena.reset, arena.mark, arena.stats, arena.verify, arena.trim,
-                lambda: arena.alloc_many(1, 1), lambda: arena.copy(b"x"), lambda: arena.empty(1),
-                lambda: arena.rewind(mark), lambda: arena.alloc_aligned(1, 1), arena.__enter__):
+    for use in (
+        lambda: arena.alloc(1),
+        arena.reset,
+        arena.mark,
+        arena.stats,
+        arena.verify,
+        arena.trim,
+        lambda: arena.alloc_many(1, 1),
+        lambda: arena.copy(b"x"),
+        lambda: arena.empty(1),
+        lambda: arena.rewind(mark),
+        lambda: arena.alloc_aligned(1, 1),
+        arena.__enter__,
+    ):
         with pytest.raises(ValueError, match="arena 'test' is closed"):
             use()
 
@@ -396,6 +455,7 @@ def test_the_error_of_a_body_is_kept():
 
 
 # ---- looking ----
+
 
 def test_figures(arena):  # B34
     assert arena.stats().live_bytes == 0
@@ -416,6 +476,7 @@ def test_names():  # B35
 
 
 # ---- threads, processes, lifetimes ----
+
 
 def test_threads_take_turns(arena):
     def work(byte):
@@ -452,23 +513,37 @@ def test_blocks_keep_their_arena_alive():
     assert bytes(block) == b"kept"
 
 
-@pytest.mark.parametrize("end", [
-    "", "import sys; sys.arena = arena", "import sys; sys.block = block", "arena.loop = 1",
-    "view = memoryview(block); import sys; sys.view = view", "del arena", "arena.close()",
-    "import atexit; atexit.register(arena.reset)", "import atexit; atexit.register(lambda: block[0])",
-    "import threading; threading.Thread(target=lambda: [arena.alloc(9) for _ in range(9999)]).start()",
-    "import threading, time; threading.Thread(target=lambda: time.sleep(9), daemon=True).start()"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "import sys; sys.arena = arena",
+        "import sys; sys.block = block",
+        "arena.loop = 1",
+        "view = memoryview(block); import sys; sys.view = view",
+        "del arena",
+        "arena.close()",
+        "import atexit; atexit.register(arena.reset)",
+        "import atexit; atexit.register(lambda: block[0])",
+        "import threading as t; t.Thread(target=lambda: [arena.alloc(9) for _ in range(9999)]).start()",
+        "import threading, time; threading.Thread(target=lambda: time.sleep(9), daemon=True).start()",
+    ],
+)
 def test_shutdown(end):
-    program = f"import tenure\narena = tenure.Arena(name='x')\nblock = arena.alloc(8)\n" \
-              f"try:\n    {end or 'pass'}\nexcept AttributeError:\n    pass\n"
+    program = (
+        f"import tenure\narena = tenure.Arena(name='x')\nblock = arena.alloc(8)\n"
+        f"try:\n    {end or 'pass'}\nexcept AttributeError:\n    pass\n"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_second_interpreter_is_refused():
     interpreters = pytest.importorskip("_xxsubinterpreters")
-    program = "try:\n    import tenure\nexcept ImportError as e:\n    assert 'refused' in str(e) or " \
-              "'subinterpreter' in str(e), e\nelse:\n    raise AssertionError('imported')\n"
+    program = (
+        "try:\n    import tenure\nexcept ImportError as e:\n    assert 'refused' in str(e) or "
+        "'subinterpreter' in str(e), e\nelse:\n    raise AssertionError('imported')\n"
+    )
     interpreters.run_string(interpreters.create(), program)
 
 
@@ -489,8 +564,18 @@ def test_help_is_complete():
 
 def test_stubs():
     shown = Path(__file__).with_name("stubtest.txt")
-    subprocess.run([sys.executable, "-m", "mypy.stubtest", "tenure", "--ignore-unused-allowlist",
-                    "--allowlist", shown], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy.stubtest",
+            "tenure",
+            "--ignore-unused-allowlist",
+            "--allowlist",
+            shown,
+        ],
+        check=True,
+    )
 
 
 def test_cited_rules_exist():

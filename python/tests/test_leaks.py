@@ -3,6 +3,7 @@
 import functools
 import gc
 import sys
+import time
 
 import numpy
 import pytest
@@ -21,6 +22,12 @@ def refused(call):
     raise AssertionError("not refused")
 
 
+def allocated():
+    time.sleep(0.02)  # the decay thread forgets the pools that died
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
 def use_arena():
     with tenure.Arena(name="leak", limit=1 << 20) as arena:
         block = arena.alloc(10)
@@ -33,8 +40,14 @@ def use_arena():
         arena.stats()
         numpy.ndarray(4, numpy.uint8, buffer=arena.alloc(4))
         array = arena.empty((2, 2))
-        for wrong in (lambda: arena.alloc(-1), lambda: arena.alloc(1 << 70), arena.reset,
-                      lambda: arena.alloc(2 << 20), lambda: block["a"], lambda: arena.empty(1, object)):
+        for wrong in (
+            lambda: arena.alloc(-1),
+            lambda: arena.alloc(1 << 70),
+            arena.reset,
+            lambda: arena.alloc(2 << 20),
+            lambda: block["a"],
+            lambda: arena.empty(1, object),
+        ):
             refused(wrong)
         del array
         arena.reset()
@@ -46,18 +59,44 @@ def use_failing_arena():
         refused(functools.partial(tenure.Arena, **options))
 
 
-@pytest.mark.parametrize("use", [use_arena, use_failing_arena])
+def use_pools():
+    with tenure.Slab(50, name="leak") as slab:
+        block = slab.alloc()
+        memoryview(slab.alloc()).release()
+        slab.free(block)
+        refused(lambda: slab.free(block))
+    with tenure.BufferPool(name="leak") as buffers:
+        numpy.ndarray(4, numpy.uint8, buffer=buffers.get(5000))
+        buffers.get(100)
+        refused(lambda: buffers.get(1 << 70))
+    with tenure.Pool(list, reset=list.clear, prefill=3, max=4, decay=1000) as pool:
+        with pool.lease() as used:
+            used.append(pool)
+        held = [pool.get() for _ in range(6)]
+        for each in held:
+            pool.put(each)
+        refused(lambda: pool.put(None))
+        pool.lease().__enter__()
+
+
+def use_scopes():
+    with tenure.Scope("root") as root:
+        child = root.scope("child")
+        child.defer(child.copy, b"late")
+        child.alloc(10)
+        root.adopt(child.scope("leaf"))
+
+
+@pytest.mark.parametrize("use", [use_arena, use_failing_arena, use_pools, use_scopes])
 def test_nothing_is_kept(use):
     for _ in range(20):
         use()
     grown = []
     for _ in range(8):
-        gc.collect()
-        before = sys.getallocatedblocks()
+        before = allocated()
         for _ in range(USES):
             use()
-        gc.collect()
-        grown.append(sys.getallocatedblocks() - before)
+        grown.append(allocated() - before)
     assert min(grown) < USES / 2, grown  # one block kept in every use would make it USES
 
 

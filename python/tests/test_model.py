@@ -8,7 +8,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 import tenure
 
 SIZES = strategies.one_of(
-    strategies.integers(0, 300), strategies.sampled_from([4096, 65536, 70_000, 3 << 20]))
+    strategies.integers(0, 300), strategies.sampled_from([4096, 65536, 70_000, 3 << 20])
+)
 
 
 class ArenaModel(RuleBasedStateMachine):
@@ -21,7 +22,7 @@ class ArenaModel(RuleBasedStateMachine):
     @initialize(limit=strategies.sampled_from([None, 1 << 18, 8 << 20]))
     def make(self, limit):
         self.arena = tenure.Arena(name="model", limit=limit, chunk=16384)
-        self.held = {}     # block: (byte, level); live ones
+        self.held = {}  # block: (byte, level); live ones
         self.exported = {}  # id of a view: it and its block
         self.levels = [object()]
         self.count = 0
@@ -113,7 +114,7 @@ class ArenaModel(RuleBasedStateMachine):
             return
         at = self.levels.index(mark)
         if self.forget(at, lambda: self.arena.rewind(mark)):
-            del self.levels[at + 1:]
+            del self.levels[at + 1 :]
 
     @rule()
     def trim(self):
@@ -140,5 +141,6 @@ class ArenaModel(RuleBasedStateMachine):
 
 
 TestArenaModel = ArenaModel.TestCase
-TestArenaModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None,
-                                   suppress_health_check=list(HealthCheck))
+TestArenaModel.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
