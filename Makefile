@@ -15,7 +15,7 @@
 
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
-BENCH ?= arena slab shared cpp scope heap idle
+BENCH ?= arena slab shared cpp scope heap idle go
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: help lib install demo test check bench fmt
@@ -56,7 +56,7 @@ bench:
 	tools/setup.sh bench
 	$(configure) build/release -DTENURE_TESTS=OFF -DTENURE_BENCH=ON
 	cmake --build build/release --target tenure-bench
-	for family in $(BENCH); do build/release/bench/tenure-bench $$family || exit 1; done
+	for family in $(BENCH); do bench/run.sh $$family || exit 1; done
 	$(PYTHON) bench/plot.py
 
 fmt:

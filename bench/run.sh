@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs one family of benchmarks: run.sh FAMILY [ARGUMENTS of its driver]. The family go has a driver of
+# its own, built with Go's experiment of arenas, which is one of its subjects.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+family=$1
+if [ "$family" = go ]; then
+	shift
+	mkdir -p build/bench
+	(cd bench/go && GOEXPERIMENT=arenas ../../tools/go.sh build -o ../../build/bench/tenure-go-bench .)
+	exec build/bench/tenure-go-bench "$@"
+fi
+exec build/release/bench/tenure-bench "$@"
