@@ -35,7 +35,9 @@ typedef struct tn_shared_slab_options {
 	size_t limit_bytes;    /* the most ever taken from the source, with the slab's own record and the
 	                          magazines; default: no limit */
 	size_t retain_chunks;  /* chunks that stay when all their slots are back; default 1; TN_NONE: none.
-	                          Trim keeps none. */
+	                          Trim keeps none. tn_shared_slab_tune changes it */
+	size_t shard_slots;    /* free slots that a depot keeps for the threads of its shard; default: what
+	                          recent use needed; TN_NONE: none. tn_shared_slab_tune changes it */
 	/* `init` builds a slot once, when it is carved. `fini` takes it apart when its chunk goes back and
 	 * at destroy. Between the two, the built state survives free and the next alloc. `init` returns
 	 * whether it succeeded; if not, alloc returns NULL and the slot stays unbuilt. One of these calls
@@ -49,6 +51,12 @@ typedef struct tn_shared_slab_options {
 	                            default: Tenure's page layer */
 	bool expendable;         /* live slots at destroy are intended: debug does not list them */
 } tn_shared_slab_options;
+
+/* The options that can be changed while the slab is in use; 0 takes the default. */
+typedef struct tn_shared_slab_knobs {
+	size_t retain_chunks;
+	size_t shard_slots;
+} tn_shared_slab_knobs;
 
 /* Private: the part that the inlined paths read. The rest of the slab follows it in memory. */
 typedef struct tn_shared_slab {
@@ -201,6 +209,14 @@ TN_API bool tn_shared_slab_owns(const tn_shared_slab *s, const void *p) TN_SYMBO
  * cost     O(carved slots); allocates nothing */
 TN_API void tn_shared_slab_each(tn_shared_slab *s, void (*visit)(void *slot, void *ctx), void *ctx)
 	TN_SYMBOL(tn_shared_slab_each);
+
+/* Sets how much the slab keeps for the next calls. A smaller value takes effect as threads exchange
+ * magazines and free slots; trim obeys at once. Debug keeps what create was told.
+ *
+ * knobs    read during the call only
+ * threads  any */
+TN_API void tn_shared_slab_tune(tn_shared_slab *s, const tn_shared_slab_knobs *knobs)
+	TN_SYMBOL(tn_shared_slab_tune);
 
 /* Counts the live slots.
  *

@@ -80,6 +80,7 @@ typedef struct depots {
 	size_t magazine_slots; /* with so many a partial magazine is full */
 	size_t most_slots;     /* bounds of what all depots hold, SIZE_MAX: none */
 	size_t most_weight;
+	TN_ATOMIC(size_t) shard_slots; /* bound of what each depot keeps, SIZE_MAX: none */
 	char *pages[DEPOT_PAGES];      /* of the shards */
 	TN_ATOMIC(size_t) shard_count; /* 0: not made yet */
 	TN_ATOMIC(size_t) windows;     /* that have ended */
@@ -219,6 +220,12 @@ static inline void depot_count_out(depots *all, depot *d, const magazine *m) {
 
 /* ---- one depot ---- */
 
+/* Threads that give at one time may exceed the bound by a magazine each. */
+static inline bool depot_has_room(const depots *all, const depot *d, const magazine *m) {
+	size_t slots = tn_get(&d->slots, TN_RELAXED), most = tn_get(&all->shard_slots, TN_RELAXED);
+	return slots <= most && m->count <= most - slots;
+}
+
 static inline void depot_enter(depot *d) {
 	if (TN_LIKELY(tn_lock_try(&d->lock)))
 		return;
@@ -283,7 +290,8 @@ static inline void depot_end_windows(depots *all, depot *d) {
 
 /* Returns a magazine that must leave, full or empty; NULL when none must. */
 static inline magazine *depot_take_surplus(depots *all, depot *d) {
-	bool over = depots_are_over(all) && tn_get(&d->slots, TN_RELAXED) > 0;
+	size_t slots = tn_get(&d->slots, TN_RELAXED);
+	bool over = slots > tn_get(&all->shard_slots, TN_RELAXED) || (slots > 0 && depots_are_over(all));
 	if (tn_get(&d->windows, TN_RELAXED) == tn_get(&all->windows, TN_RELAXED) &&
 		tn_get(&d->surplus, TN_RELAXED) == 0 && !over)
 		return NULL;
@@ -340,14 +348,14 @@ static inline magazine *tn_depots_take_full(depots *all, depot_seat *seat, magaz
 }
 
 /* Gives a full magazine and takes an empty one, NULL when there is none. Returns whether there was
- * room: if not, `m` stays the caller's. */
+ * room, in the thread's depot and in all together: if not, `m` stays the caller's. */
 static inline bool tn_depots_give_full(depots *all, depot_seat *seat, magazine *m, magazine **empty) {
 	*empty = NULL;
-	if (!depots_charge(all, m))
-		return false;
 	depots_take_seat(all, seat);
-	seat->moved += (uint32_t)m->count;
 	depot *d = depot_at(all, seat->own);
+	if (!depot_has_room(all, d, m) || !depots_charge(all, m))
+		return false;
+	seat->moved += (uint32_t)m->count;
 	depot_enter(d);
 	*empty = depot_pop(&d->empty);
 	depot_count_in(d, m);

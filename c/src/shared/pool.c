@@ -211,6 +211,7 @@ static void pool_set_bounds(pool *p, const tn_pool_options *o) {
 	depots *d = &p->cache.depots;
 	d->most_slots = tn_option(o->max_idle_objects, SIZE_MAX);
 	d->most_weight = tn_option(o->max_idle_bytes, POOL_IDLE_BYTES);
+	tn_set(&d->shard_slots, SIZE_MAX, TN_RELAXED);
 	size_t bound = tn_min(d->most_slots, d->most_weight / p->size);
 	size_t share = tn_min(tn_max(bound / TN_SHARES_OF_BOUND, 1), bound);
 	size_t most = tn_min(share, MOST_POOL_CAPACITY);

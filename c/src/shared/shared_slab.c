@@ -571,6 +571,14 @@ bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
 	return tn_pages_owner(grid_base_of(&s->grid, p)) == s;
 }
 
+void tn_shared_slab_tune(tn_shared_slab *hot, const tn_shared_slab_knobs *knobs) {
+	shared_slab *s = shared_enter(hot, "tune");
+	tn_set(&s->cache.depots.shard_slots, tn_option(knobs->shard_slots, SIZE_MAX), TN_RELAXED);
+	tn_lock_take(&s->lock);
+	s->retain_chunks = tn_option(knobs->retain_chunks, 1);
+	shared_leave(s);
+}
+
 typedef struct flip_job {
 	const shared_slab *slab;
 	const char *operation;
@@ -711,7 +719,9 @@ tn_shared_slab *tn_shared_slab_make(
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.cache = {.owner = &slab_owner,
 							 .kind = kind,
-							 .depots = {.most_slots = SIZE_MAX, .most_weight = SIZE_MAX}},
+							 .depots = {.most_slots = SIZE_MAX,
+								 .most_weight = SIZE_MAX,
+								 .shard_slots = tn_option(o->shard_slots, SIZE_MAX)}},
 		.state = TN_ALIVE,
 		.grid = {.slot_size = tn_round_up(size, align)},
 		.retain_chunks = tn_option(o->retain_chunks, 1),

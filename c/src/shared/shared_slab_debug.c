@@ -166,6 +166,12 @@ void tn_shared_slab_each(tn_shared_slab *s, void (*visit)(void *slot, void *ctx)
 	shared_leave(s);
 }
 
+/* There are no depots here, and a slab keeps the chunks that it was made to keep. */
+void tn_shared_slab_tune(tn_shared_slab *hot, const tn_shared_slab_knobs *knobs) {
+	(void)knobs;
+	shared_look(hot, "tune");
+}
+
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	const locked_slab *s = shared_look(hot, "stats");
 	tn_slab_stats(shared_enter(hot, "stats"), stats);

@@ -34,6 +34,7 @@ struct depot_scenario : engine::scenario {
 		all.magazine_slots = CAPACITY;
 		all.most_slots = most_slots;
 		all.most_weight = most_slots == SIZE_MAX ? SIZE_MAX : most_slots * SLOT_WEIGHT;
+		all.shard_slots = SIZE_MAX;
 		all.pages[0] = shards;
 		memset(shards, 0, sizeof shards);
 		all.shard_count = shard_count;

@@ -139,7 +139,7 @@ MUTANTS = [
     ("shard_taken_stays_charged", "exchange", "shared/depot.h", [
         ("\t\ttn_add(&all->slots, 0 - (size_t)m->count, TN_RELAXED);\n"
          "\t\ttn_add(&all->weight, 0 - (size_t)m->weight, TN_RELAXED);\n", "")]),
-    ("shard_count_before_shards", "traffic", "shared/depot.h", [
+    ("shard_count_before_shards", "shards", "shared/depot.h", [
         ("\ttn_set(&all->shard_count, count, TN_RELEASE);\n", ""),
         ("static inline void tn_depots_make_shards(depots *all, size_t count) {\n",
          "static inline void tn_depots_make_shards(depots *all, size_t count) {\n"

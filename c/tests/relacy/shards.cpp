@@ -166,13 +166,37 @@ struct bound : depot_scenario {
 	}
 };
 
+/* Two threads exchange while the third makes the shards, in a page that another use left dirty. */
+struct made_meanwhile : depot_scenario {
+	made_meanwhile() : depot_scenario("made meanwhile", 3, SIZE_MAX, 0) {
+	}
+
+	void before() {
+		depot_scenario::before();
+		memset(shards, 0xff, sizeof shards);
+	}
+
+	void thread(unsigned number) {
+		if (number == 2) {
+			tn_depots_make_shards(&all, 2);
+			return;
+		}
+		magazine *spare = NULL;
+		give(number, fill(number, CAPACITY), &spare);
+		magazine *taken = take(number, &spare);
+		REQUIRE(taken != NULL);
+		give(number, taken, &spare);
+	}
+};
+
 int main(int argc, char **argv) {
 	own again;
 	hand_over two("hand over, 2 shards", 2), three("hand over, 3 shards", 3);
 	back left;
 	trim other;
 	decay idle;
+	made_meanwhile fresh;
 	bound slots("bound of slots", false), weight("bound of bytes", true);
-	engine::scenario *all[] = {&again, &two, &three, &left, &other, &idle, &slots, &weight};
+	engine::scenario *all[] = {&again, &two, &three, &left, &other, &idle, &fresh, &slots, &weight};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }

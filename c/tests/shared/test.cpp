@@ -178,6 +178,52 @@ TEST(shared_slab, exchanges_are_counted) {
 	EXPECT_EQ(stats_of(s.get()).exchanges, 16u);
 	EXPECT_EQ(stats_of(s.get()).foreign + stats_of(s.get()).waits, 0u);
 }
+
+/* Slots in magazines count as live in the chunks. */
+size_t in_magazines(tn_shared_slab *s) {
+	return stats_of(s).partial_live_count;
+}
+
+TEST(shared_slab, a_depot_keeps_no_more_than_shard_slots) {
+	tn_shared_slab_options options = {};
+	options.magazine_slots = 4;
+	options.shard_slots = 10;
+	shared_slab_owner s = make_shared_slab(64, 0, options);
+	std::vector<void *> slots = take(s.get(), 40);
+	tn_shared_slab_free_batch(s.get(), slots.data(), slots.size());
+	EXPECT_EQ(in_magazines(s.get()), 8u + 8u);
+	tn_shared_slab_knobs more = {0, 40};
+	tn_shared_slab_tune(s.get(), &more);
+	slots = take(s.get(), 40);
+	tn_shared_slab_free_batch(s.get(), slots.data(), slots.size());
+	EXPECT_EQ(in_magazines(s.get()), 40u);
+	tn_shared_slab_knobs none = {0, TN_NONE};
+	tn_shared_slab_tune(s.get(), &none);
+	for (int round = 0; round < 10; round++) {
+		slots = take(s.get(), 12);
+		tn_shared_slab_free_batch(s.get(), slots.data(), slots.size());
+	}
+	EXPECT_EQ(in_magazines(s.get()), 8u);
+}
+
+TEST(shared_slab, retain_chunks_can_be_changed) {
+	tn_shared_slab_options options = {};
+	options.chunk_bytes = 4 * kib;
+	options.magazine_slots = 1;
+	options.shard_slots = TN_NONE;
+	shared_slab_owner s = make_shared_slab(256, 0, options);
+	for (size_t keep : {size_t{5}, size_t{2}, TN_NONE}) {
+		tn_shared_slab_knobs knobs = {keep, TN_NONE};
+		tn_shared_slab_tune(s.get(), &knobs);
+		std::vector<void *> slots = take(s.get(), 200);
+		tn_shared_slab_free_batch(s.get(), slots.data(), slots.size());
+		tn_shared_slab_flush(s.get());
+		/* The depot's slots are in one chunk, or in two. */
+		size_t kept = keep == TN_NONE ? 0 : keep;
+		EXPECT_GE(stats_of(s.get()).chunk_count, kept);
+		EXPECT_LE(stats_of(s.get()).chunk_count, kept + 2);
+	}
+}
 #endif
 
 } /* namespace */

@@ -12,6 +12,7 @@ inline namespace TN_INLINE_NAMESPACE {
 
 /* Begin with `shared_slab_options options{};`: a zero is the default. */
 using shared_slab_options = tn_shared_slab_options;
+using shared_slab_knobs = tn_shared_slab_knobs;
 
 namespace detail {
 
@@ -82,6 +83,11 @@ public:
 	/* Gives this thread's free slots to the other threads. */
 	void flush() noexcept {
 		tn_shared_slab_flush(base::get());
+	}
+
+	/* Sets how much the slab keeps for the next calls; a zero is the default. */
+	void tune(const shared_slab_knobs &knobs) noexcept {
+		tn_shared_slab_tune(base::get(), &knobs);
 	}
 };
 
