@@ -169,7 +169,9 @@ func (s *byteSpace) rewind(a *Arena, to position, e *ending) {
 	a.retireRuns(s.chunks[first+1:], e)
 	s.chunks = s.chunks[:first+1]
 	kept := roundUp(to.off, pageSize)
-	wipe(unsafe.Add(run.Base, to.off), kept-to.off)
+	if kept > to.off {
+		pages.Wipe(unsafe.Add(run.Base, to.off), kept-to.off)
+	}
 	if kept < run.Size {
 		a.retireRuns([]pages.Run{{Base: unsafe.Add(run.Base, kept), Size: run.Size - kept}}, e)
 		run.Size = kept
@@ -199,16 +201,12 @@ func (c *class) rewind(a *Arena, to position, e *ending) {
 	first, off := max(to.chunk, 0), to.off
 	for i := first; i <= c.cur; i++ {
 		chunk := &c.chunks[i]
-		base, count := unsafe.Add(chunk.base, off), (chunk.used-off)/c.typ.size
+		if count := (chunk.used - off) / c.typ.size; count > 0 && guarded {
+			c.typ.spring(unsafe.Add(chunk.base, off), count, e.poison())
+		} else if count > 0 {
+			c.typ.clear(unsafe.Add(chunk.base, off), count)
+		}
 		off = 0
-		if count == 0 {
-			continue
-		}
-		if guarded {
-			c.typ.spring(base, count, e.poison())
-		} else {
-			c.typ.clear(base, count)
-		}
 	}
 	c.cur = first
 	c.own.set(c.chunks[first].base, c.chunks[first].size, guarded)
@@ -282,11 +280,4 @@ func (b *body) owns(p unsafe.Pointer) bool {
 		}
 	}
 	return false
-}
-
-func wipe(p unsafe.Pointer, size uintptr) {
-	bytes := unsafe.Slice((*byte)(p), size)
-	for i := range bytes {
-		bytes[i] = pages.Wiped
-	}
 }

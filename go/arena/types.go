@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"sync"
 	"unsafe"
+
+	"github.com/tenure-alloc/tenure/go/internal/pages"
 )
 
 // A typeInfo is what the slow paths know of a type. There is one in a process for each type.
@@ -155,7 +157,7 @@ func (t *typeInfo) spring(base unsafe.Pointer, count uintptr, poison uintptr) {
 			case trapLength:
 				*(*uintptr)(at) = trapLengthValue
 			case trapBytes:
-				wipe(at, trap.size)
+				pages.Wipe(at, trap.size)
 			}
 		}
 	}

@@ -32,10 +32,7 @@ func Put(r Run) { out.Add(-int64(r.Size)) }
 
 // Retire wipes a run, which no one gets again while a pointer to it is left.
 func Retire(r Run, owner any) {
-	bytes := unsafe.Slice((*byte)(r.Base), r.Size)
-	for i := range bytes {
-		bytes[i] = Wiped
-	}
+	Wipe(r.Base, r.Size)
 	out.Add(-int64(r.Size))
 }
 

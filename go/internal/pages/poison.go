@@ -1,9 +1,21 @@
 package pages
 
-import "sync"
+import (
+	"sync"
+	"unsafe"
+)
 
 // Wiped is the byte that forgotten memory is filled with where it cannot fault.
 const Wiped = 0xdb
+
+// Wipe fills memory, of 1 byte at least, with Wiped.
+func Wipe(p unsafe.Pointer, size uintptr) {
+	bytes := unsafe.Slice((*byte)(p), size)
+	bytes[0] = Wiped
+	for done := 1; done < len(bytes); done *= 2 {
+		copy(bytes[done:], bytes[:done])
+	}
+}
 
 const (
 	// The first poisoned address where the system grants it, to be recognised in a crash.
