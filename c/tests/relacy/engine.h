@@ -52,7 +52,12 @@ unsigned thread();
 /* A number below `limit`, another one in every schedule. */
 unsigned choose(unsigned limit);
 
+/* The model of many cores (bench/model) is another engine behind this interface. */
+#ifdef ENGINE_OF_MANY_CORES
+enum { THREADS = 128 };
+#else
 enum { THREADS = 3 };
+#endif
 
 struct scenario {
 	const char *name;

@@ -32,12 +32,13 @@ void tn_panic(const char *kind, const char *name, const char *format, ...) {
 	throw panicked();
 }
 
-enum { CHUNKS_MOST = 64 };
+enum { CHUNKS_MOST = engine::THREADS > 3 ? 1 << 16 : 64 };
 static struct {
 	char *base;
 	void *owner;
 } chunk_owners[CHUNKS_MOST];
 static uint64_t milliseconds;
+static size_t processors = 1;
 static void (*at_thread_exit)(void);
 static bool locals_are_next;
 
@@ -59,20 +60,28 @@ void tn_chunk_release(const tn_chunk_source *, void *p, size_t size, size_t) {
 	engine::give(p, size);
 }
 
+/* The entry of a chunk, or the free one where it would be; NULL when there are too many. */
+static auto *chunk_entry_of(const char *base) {
+	size_t first = (uintptr_t)base / TN_OS_PAGE;
+	for (size_t i = 0; i < CHUNKS_MOST; i++) {
+		auto *entry = &chunk_owners[(first + i) % CHUNKS_MOST];
+		if (entry->base == base || entry->base == NULL)
+			return entry;
+	}
+	return (decltype(&chunk_owners[0]))NULL;
+}
+
 bool tn_pages_set_owner(void *base, void *owner) {
-	for (auto &entry : chunk_owners)
-		if (entry.base == base || entry.base == NULL) {
-			entry = {(char *)base, owner};
-			return true;
-		}
-	return false;
+	auto *entry = chunk_entry_of((char *)base);
+	if (entry == NULL)
+		return false;
+	*entry = {(char *)base, owner};
+	return true;
 }
 
 void *tn_pages_owner(uintptr_t base) {
-	for (auto &entry : chunk_owners)
-		if (entry.base == (char *)base)
-			return entry.owner;
-	return NULL;
+	auto *entry = chunk_entry_of((char *)base);
+	return entry == NULL ? NULL : entry->owner;
 }
 
 bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {
@@ -84,7 +93,7 @@ void tn_os_on_fork(enum tn_os_fork, void (*)(void), void (*)(void), void (*)(voi
 }
 
 size_t tn_os_processors(void) {
-	return 1;
+	return processors;
 }
 
 uint64_t tn_os_milliseconds(void) {

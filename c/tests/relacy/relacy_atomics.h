@@ -174,7 +174,9 @@ const char tn_mode_marker = 0;
 #define tn_near_slab tn_near_slab_of OF_THREAD
 #define tn_near_pool tn_near_pool_of OF_THREAD
 
+#ifndef ENGINE_OF_MANY_CORES
 #define TN_LOCK_LOOKS 2
+#endif
 #define tn_os_relax tn_os_relax_of_the_processor
 #include "base/os.h"
 #undef tn_os_relax
