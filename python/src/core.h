@@ -116,10 +116,22 @@ void region_leave(region *r);
 /* `count` blocks of `size` bytes in the memory of `whole`, whose reference it takes. */
 PyObject *blocks_new(PyObject *whole, size_t size, size_t stride, size_t count);
 
+/* ---- slab.c ---- */
+
+typedef struct buffer_pool buffer_pool;
+
+enum { BUFFER_ALIGN = 64 };
+
+/* A buffer of `size` bytes, aligned to BUFFER_ALIGN, and whether it was not used before; NULL without
+ * an exception. `give` takes it back with the same size. */
+void *buffer_take(buffer_pool *p, size_t size, bool *fresh);
+void buffer_give(buffer_pool *p, void *given, size_t size);
+
 bool block_add_types(PyObject *module);
 bool arena_add_types(PyObject *module);
 bool slab_add_types(PyObject *module);
 bool pool_add_types(PyObject *module);
+bool numpy_add_functions(PyObject *module);
 
 static inline PyObject *block_new(home *h, void *data, size_t size, size_t at) {
 	block *b = core.spare;

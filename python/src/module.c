@@ -94,7 +94,7 @@ static int core_exec(PyObject *module) {
 		return -1;
 	}
 	return block_add_types(module) && arena_add_types(module) && slab_add_types(module) &&
-	               pool_add_types(module) && core_add_others(module)
+	               pool_add_types(module) && numpy_add_functions(module) && core_add_others(module)
 	           ? 0
 	           : -1;
 }

@@ -220,8 +220,8 @@ static PyType_Spec slab_spec = {
 
 /* ---- BufferPool ---- */
 
-/* Four classes between two powers of two, from 1 KiB to 64 MiB. Larger buffers are not kept. */
-enum { LEAST_SHIFT = 10, MOST_SHIFT = 26, CLASSES = (MOST_SHIFT - LEAST_SHIFT) * 4 + 1 };
+/* Four classes between two powers of two, from 256 bytes to 256 MiB. Larger buffers are not kept. */
+enum { LEAST_SHIFT = 8, MOST_SHIFT = 28, CLASSES = (MOST_SHIFT - LEAST_SHIFT) * 4 + 1 };
 
 /* An idle buffer; the link is in its first bytes. */
 typedef struct idle {
@@ -234,7 +234,7 @@ typedef struct size_class {
 	size_t least, least_before; /* fewest idle in this window and in the one before */
 } size_class;
 
-typedef struct buffer_pool {
+struct buffer_pool {
 	home home;
 	region region;
 	level level;
@@ -246,7 +246,7 @@ typedef struct buffer_pool {
 	bool decays; /* the decay thread knows it */
 	bool closed;
 	size_class classes[CLASSES];
-} buffer_pool;
+};
 
 /* The class of a size, and its bytes; NULL, and the size, where buffers are not kept. */
 static size_class *class_of(buffer_pool *p, size_t size, size_t *bytes) {
@@ -289,25 +289,47 @@ static size_t buffer_give_back(buffer_pool *p) {
 	return bytes;
 }
 
-static void buffer_take_back(home *h, block *b) {
-	buffer_pool *p = (buffer_pool *)h;
-	if (p->heap == NULL)
-		return;
+void buffer_give(buffer_pool *p, void *given, size_t size) {
 	size_t bytes;
-	size_class *c = class_of(p, (size_t)b->size, &bytes);
+	size_class *c = class_of(p, size, &bytes);
 	p->out_bytes -= bytes;
 	p->out_count--;
 	if (c == NULL || p->closed || p->idle_bytes + bytes > p->max_bytes) {
-		tn_heap_free(p->heap, b->data);
+		tn_heap_free(p->heap, given);
 		return;
 	}
-	idle *buffer = (idle *)b->data;
+	idle *buffer = given;
 	buffer->next = c->first;
 	c->first = buffer;
 	c->count++;
 	p->idle_bytes += bytes;
 	if (TN_UNLIKELY(!p->decays))
 		p->decays = core_begin_decay((PyObject *)p, p->decay);
+}
+
+void *buffer_take(buffer_pool *p, size_t size, bool *fresh) {
+	size_t bytes;
+	size_class *c = class_of(p, size, &bytes);
+	idle *buffer = c == NULL ? NULL : c->first;
+	*fresh = buffer == NULL;
+	if (TN_LIKELY(buffer != NULL)) {
+		c->first = buffer->next;
+		c->count--;
+		if (c->count < c->least)
+			c->least = c->count;
+		p->idle_bytes -= bytes;
+	} else if ((buffer = tn_heap_alloc(p->heap, bytes, BUFFER_ALIGN)) == NULL) {
+		return NULL;
+	}
+	p->out_bytes += bytes;
+	p->out_count++;
+	return buffer;
+}
+
+static void buffer_take_back(home *h, block *b) {
+	buffer_pool *p = (buffer_pool *)h;
+	if (p->heap != NULL)
+		buffer_give(p, b->data, (size_t)b->size);
 }
 
 static PyObject *buffer_pool_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
@@ -351,39 +373,23 @@ static void buffer_pool_dealloc(PyObject *self) {
 
 PyDoc_STRVAR(get_doc,
 	"get($self, size, /)\n--\n\n"
-	"Returns a Block of size bytes, aligned to 16. Its buffer goes back to the pool when the\n"
+	"Returns a Block of size bytes, aligned to 64. Its buffer goes back to the pool when the\n"
 	"Block dies. Its contents are undefined: it may hold what its last user wrote.\n\n"
 	"Raises MemoryError at the limit and when there is no memory.");
 
 static PyObject *buffer_pool_get(PyObject *self, PyObject *given) {
 	buffer_pool *p = (buffer_pool *)self;
-	size_t size, bytes;
+	size_t size;
 	if (!core_size(given, "size", &size) || !home_check(&p->home, p->closed))
 		return NULL;
-	size_class *c = class_of(p, size, &bytes);
-	void *buffer;
-	if (TN_LIKELY(c != NULL && c->first != NULL)) {
-		buffer = c->first;
-		c->first = c->first->next;
-		c->count--;
-		if (c->count < c->least)
-			c->least = c->count;
-		p->idle_bytes -= bytes;
-	} else {
-		if (c != NULL)
-			c->least = 0;
-		buffer = tn_heap_alloc(p->heap, bytes, 0);
-		if (buffer == NULL)
-			return PyErr_Format(
-				PyExc_MemoryError, "buffer pool '%s': no memory for %zu bytes", p->home.name, size);
-	}
+	bool fresh;
+	void *buffer = buffer_take(p, size, &fresh);
+	if (buffer == NULL)
+		return PyErr_Format(
+			PyExc_MemoryError, "buffer pool '%s': no memory for %zu bytes", p->home.name, size);
 	PyObject *b = block_new(&p->home, buffer, size, 0);
-	if (b == NULL) {
-		tn_heap_free(p->heap, buffer);
-		return NULL;
-	}
-	p->out_bytes += bytes;
-	p->out_count++;
+	if (b == NULL)
+		buffer_give(p, buffer, size);
 	return b;
 }
 
@@ -497,8 +503,38 @@ PyDoc_STRVAR(buffer_pool_doc,
 	"name       shown in messages and tenure.stats(); a named pool is listed there, as a heap\n"
 	"limit      bytes that it never exceeds, idle or not\n"
 	"decay      seconds of a window; idle buffers that two windows in a row did not need go back\n\n"
-	"Sizes are rounded up by at most a quarter, and to 1 KiB; buffers above 64 MiB are not kept. A\n"
+	"Sizes are rounded up by at most a quarter, and to 256; buffers above 256 MiB are not kept. A\n"
 	"context manager. Raises ValueError for negative sizes; MemoryError.");
+
+static PyObject *buffer_pool_get_max(PyObject *self, void *unused) {
+	(void)unused;
+	return PyLong_FromSize_t(((buffer_pool *)self)->max_bytes);
+}
+
+static int buffer_pool_set_max(PyObject *self, PyObject *given, void *unused) {
+	(void)unused;
+	buffer_pool *p = (buffer_pool *)self;
+	size_t max;
+	if (given == NULL) {
+		PyErr_SetString(PyExc_AttributeError, "max_bytes cannot be deleted");
+		return -1;
+	}
+	if (!core_size(given, "max_bytes", &max))
+		return -1;
+	p->max_bytes = max;
+	if (p->heap != NULL && p->idle_bytes > max) {
+		buffer_give_back(p);
+		tn_heap_trim(p->heap);
+	}
+	return 0;
+}
+
+static PyGetSetDef buffer_pool_properties[] = {
+	{"max_bytes", buffer_pool_get_max, buffer_pool_set_max,
+		PyDoc_STR("The most bytes of idle buffers. Where more are idle when it is set, all go back."),
+		NULL},
+	{0},
+};
 
 static PyType_Slot buffer_pool_slots[] = {
 	{Py_tp_doc, (char *)buffer_pool_doc},
@@ -506,6 +542,7 @@ static PyType_Slot buffer_pool_slots[] = {
 	{Py_tp_dealloc, buffer_pool_dealloc},
 	{Py_tp_methods, buffer_pool_methods},
 	{Py_tp_members, buffer_pool_members},
+	{Py_tp_getset, buffer_pool_properties},
 	{0, NULL},
 };
 

@@ -5,6 +5,7 @@ Slab        blocks of one size, given back one by one
 Pool        objects that are costly to build, used again
 BufferPool  buffers for input and output, used again
 Scope       lifetimes that nest, with a name each
+numpy_pool  memory for NumPy's temporaries, used again
 """
 
 from tenure._core import (
@@ -18,6 +19,7 @@ from tenure._core import (
     Slab,
     StaleBlockError,
 )
+from tenure._numpy_pool import numpy_pool
 from tenure._scope import Scope
 from tenure._stats import Stats
 
@@ -33,5 +35,6 @@ __all__ = [
     "Slab",
     "StaleBlockError",
     "Stats",
+    "numpy_pool",
 ]
 __version__ = "0.1.0"

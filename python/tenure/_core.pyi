@@ -11,6 +11,9 @@ _T = TypeVar("_T")
 
 mode: Final[int]
 
+def numpy_handler(pool: BufferPool, /) -> Any: ...
+def numpy_use(table: Any, handler: Any, /) -> Any: ...
+
 class StaleBlockError(ValueError): ...
 
 @final
@@ -104,6 +107,10 @@ class Slab:
 
 @final
 class BufferPool:
+    @property
+    def max_bytes(self) -> int: ...
+    @max_bytes.setter
+    def max_bytes(self, value: SupportsIndex, /) -> None: ...
     def __new__(
         cls,
         max_bytes: SupportsIndex | None = 67108864,
