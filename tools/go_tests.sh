@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../go"
 go=../tools/go.sh
 
-unformatted=$("$($go env GOROOT)/bin/gofmt" -l .)
+unformatted=$("$($go env GOROOT)/bin/gofmt" -l . ../bench/go)
 if [ -n "$unformatted" ]; then
 	echo "not as gofmt has it: $unformatted" >&2
 	exit 1
@@ -14,6 +14,7 @@ case ${1:-} in
 quick)
 	$go test ./...
 	$go test -race -short ./...
+	(cd ../bench/go && GOEXPERIMENT=arenas ../../tools/go.sh test .)
 	;;
 long)
 	export TENURE_LONG=1

@@ -36,7 +36,7 @@ var mixedSizes = func() (sizes [100]int) {
 
 func bigWorkloads() []workload {
 	return []workload{
-		{name: "go-big", ops: float64(bigObjects()), alone: true, rounds: 21, subjects: present(
+		{name: "go-big", ops: float64(bigObjects()), repeats: 1, rounds: 21, subjects: present(
 			subject{"tenure", arenaOfBig},
 			subject{"new", heapOfBig},
 			subject{"goexperiment", experimentBig})},

@@ -21,8 +21,8 @@ const (
 
 func httpWorkloads() []workload {
 	ops := float64(connections * requestsInARepeat)
-	return []workload{{name: "go-http-4k", ops: ops, alone: true, rounds: 31,
-		length: 700 * time.Millisecond, subjects: []subject{
+	return []workload{{name: "go-http-4k", ops: ops, repeats: 100, rounds: 31,
+		subjects: []subject{
 			{"tenure", func() work { return serve(bytesHandler()) }},
 			{"tenure-arena", func() work { return serve(arenaHandler()) }},
 			{"syncpool", func() work { return serve(boxedHandler()) }},

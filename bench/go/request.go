@@ -35,8 +35,8 @@ type address struct {
 }
 
 func requestWorkloads() []workload {
-	return []workload{{name: "go-request", ops: requestWorkers, alone: true, rounds: 15,
-		length: 1500 * time.Millisecond, subjects: []subject{
+	return []workload{{name: "go-request", ops: requestWorkers, repeats: 5000, rounds: 21,
+		subjects: []subject{
 			{"tenure", func() work {
 				return answerRequests(func() *arena.Arena { return arena.NewArena(arena.Fast) })
 			}},

@@ -26,9 +26,10 @@ type workload struct {
 	name     string
 	ops      float64 // operations in one repeat; ns_per_op is per operation
 	subjects []subject
-	length   time.Duration // of one run; default 20 ms
-	rounds   int           // at most; 0: as many as were asked for
-	alone    bool          // every run is in a process of its own, and has the fields of the collector
+	rounds   int // at most; 0: as many as were asked for
+	// Of a run in a process of its own, which has the fields of the collector; 0: all runs are in one
+	// process and as long as runLength.
+	repeats int
 }
 
 // A line of the output.
@@ -40,8 +41,8 @@ type row struct {
 }
 
 const (
-	defaultLength = 20 * time.Millisecond
-	warmUpRounds  = 3
+	runLength    = 20 * time.Millisecond
+	warmUpRounds = 3
 )
 
 // The i-th of n subjects in a round: rotated, and reversed in every other round.
@@ -63,16 +64,12 @@ func sample(w *workload, do work, repeats int, h *histogram) (nsPerOp float64) {
 
 // Grows in steps, so that one-time costs do not decide.
 func calibrate(w *workload, do work) int {
-	length := w.length
-	if length == 0 {
-		length = defaultLength
-	}
 	for repeats := 1.0; ; {
 		ns := math.Inf(1)
 		for range 3 {
 			ns = min(ns, sample(w, do, int(repeats), nil)*repeats*w.ops)
 		}
-		wanted := max(1, repeats*float64(length)/ns)
+		wanted := max(1, repeats*float64(runLength)/ns)
 		if wanted < repeats*1.5 {
 			return int(wanted)
 		}
@@ -141,21 +138,17 @@ type told struct {
 // Runs one subject once and describes the run.
 func runAlone(w *workload, s *subject) told {
 	do := s.make()
-	sample(w, do, 1, nil) // makes and warms what the work keeps
-	repeats := 1
-	if w.length != 0 {
-		repeats = calibrate(w, do)
-	}
+	do((w.repeats+9)/10, nil) // warms what the work keeps
 	r := row{fields: map[string]float64{}}
 	h := new(histogram)
 	runtime.GC()
 	before, start := collections(), time.Now()
-	do(repeats, h)
+	do(w.repeats, h)
 	elapsed, after := time.Since(start), collections()
 	r.fields["gc_cycles"] = after.cycles - before.cycles
 	r.fields["gc_cpu"] = (after.cpu - before.cpu) / (elapsed.Seconds() * float64(runtime.GOMAXPROCS(0)))
 	h.describe(&r)
-	return told{float64(elapsed) / (float64(repeats) * w.ops), r.fields}
+	return told{float64(elapsed) / (float64(w.repeats) * w.ops), r.fields}
 }
 
 type collected struct{ cycles, cpu float64 }
@@ -224,7 +217,7 @@ func runWorkload(w *workload, rounds int) (rows []row) {
 	if w.rounds != 0 {
 		rounds = min(rounds, w.rounds)
 	}
-	if w.alone {
+	if w.repeats != 0 {
 		rows = playAlone(w, rounds)
 	} else {
 		inChild(&rows, "--workload", w.name, strconv.Itoa(rounds))
