@@ -4,7 +4,7 @@
 FAMILY-ratios: time of every subject over that of glibc (without glibc: of the first of BASES), with
 95 % intervals, on several pages where there are many workloads. FAMILY-NAME: time against batch size
 (workloads NAME-1, NAME-16, ...) or threads. FAMILY-latency: percentiles, FAMILY-memory: memory held,
-where recorded."""
+where recorded. FAMILY-scaling: operations and CPU time against simulated cores (model)."""
 
 import json
 import pathlib
@@ -292,6 +292,34 @@ def plot_memory(family, rows, to):
     save(figure, to / f"{family}-memory")
 
 
+def plot_scaling(family, rows, to):
+    """Rows of the model: all subjects of a workload against cores, by the simulated clock."""
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["workload"], {}).setdefault(row["subject"], []).append(row)
+    figure, axes = pyplot.subplots(len(groups), 2, squeeze=False, layout="constrained",
+                                   figsize=(11.2, 3.4 * len(groups)))
+    fields = [("ops_per_us", "operations per µs, all cores"), ("ns_per_op", "CPU ns per operation")]
+    for line, (workload, series) in zip(axes, groups.items()):
+        for axis, (field, label) in zip(line, fields):
+            for i, (subject, points) in enumerate(series.items()):
+                points.sort(key=lambda r: r["threads"])
+                cores = [r["threads"] for r in points]
+                axis.plot(cores, [r[field] for r in points], marker="o", markersize=3, label=subject,
+                          color=RED if subject == "spinlock" else f"C{i}", linewidth=1.6)
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log")
+            ticks = sorted({r["threads"] for points in series.values() for r in points})
+            axis.set_xticks(ticks, [str(t) for t in ticks])
+            axis.set_title(workload)
+            axis.set_xlabel("cores, a thread on each (simulated)")
+            axis.set_ylabel(label)
+            axis.grid(axis="y", color="#E4E4E4", zorder=0)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=4, frameon=False)
+    save(figure, to / f"{family}-scaling")
+
+
 def main():
     to = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench")
     files = sorted(to.glob("*.json"))
@@ -299,6 +327,10 @@ def main():
         sys.exit(f"plot.py: no results in {to}: run `make bench` first")
     for file in files:
         rows = json.loads(file.read_text())
+        computed = [r for r in rows if "ops_per_us" in r]
+        if computed:
+            plot_scaling(file.stem, computed, to)
+            continue
         plot_ratios(file.stem, rows, to)
         plot_series(file.stem, rows, to)
         plot_latency(file.stem, rows, to)
