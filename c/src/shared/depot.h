@@ -12,8 +12,10 @@
  *   full magazine                                empty magazine
  *   |- give   to the own shard                   |- give   to the depot where a full one was taken
  *   |- flush  to the common depot                `- take   from the own shard, the common depot
- *   `- take   from the own shard, the common
- *             depot, the shards of others
+ *   |- take   from the own shard, the common
+ *   |         depot, the shards of others
+ *   |         what these can spare
+ *   `- take   without memory, what others need
  *
  * Surplus: the fewest full magazines in a window are those that the window did not need. Those that two
  * windows in a row did not need are surplus (as the victim generation of Go's sync.Pool, with the low
@@ -56,9 +58,15 @@ typedef struct depot {
 	magazine_list full;
 	magazine_list empty;
 	TN_GUARDED(magazine *) partial; /* gathers the slots that threads flush; or NULL */
+	/* Of a shard: how many more magazines its threads took, or wanted, than they gave; and the most in
+	 * this window and in the one before. */
+	TN_GUARDED(size_t) run;
+	TN_GUARDED(size_t) need;
+	TN_GUARDED(size_t) need_before;
 	/* Written under the lock, read by anyone. */
 	TN_ATOMIC(size_t) slots; /* in full magazines and the partial one */
 	TN_ATOMIC(size_t) weight;
+	TN_ATOMIC(size_t) to_spare;    /* full magazines that its own threads do not need */
 	TN_ATOMIC(size_t) windows;     /* of all depots, that it has followed */
 	TN_ATOMIC(size_t) surplus;     /* of both lists */
 	TN_ATOMIC(uint64_t) exchanges; /* magazines that threads put in or took */
@@ -233,11 +241,16 @@ static inline void depot_enter(depot *d) {
 	depot_count(&d->waits);
 }
 
-static inline magazine *depot_take_full(depots *all, depot *d, magazine *spare, bool foreign) {
-	/* Most depots that are asked in vain are not worth their lock. */
-	if (tn_get(&d->slots, TN_RELAXED) == 0)
-		return NULL;
-	depot_enter(d);
+/* Threads out of phase would rob each other in a circle: one shard is full just when another is empty.
+ * So a shard keeps as many full magazines as its threads took in a row, and they find them again. */
+static inline void depot_leave(depot *d) {
+	size_t kept = tn_max(d->need, d->need_before), full = d->full.count;
+	tn_set(&d->to_spare, full - tn_min(full, kept), TN_RELAXED);
+	tn_lock_give(&d->lock);
+}
+
+/* Under the lock. */
+static inline magazine *depot_pop_full(depots *all, depot *d, magazine *spare) {
 	magazine *m = depot_pop(&d->full);
 	if (m == NULL) {
 		m = d->partial;
@@ -246,12 +259,42 @@ static inline magazine *depot_take_full(depots *all, depot *d, magazine *spare, 
 	if (m != NULL) {
 		depot_count_out(all, d, m);
 		depot_count(&d->exchanges);
-		if (foreign)
-			depot_count(&d->foreign);
 		if (spare != NULL)
 			depot_push(&d->empty, spare);
 	}
-	tn_lock_give(&d->lock);
+	return m;
+}
+
+/* Takes a magazine with slots in it. A depot that has none is not worth its lock. */
+static inline magazine *depot_take_full(depots *all, depot *d, magazine *spare) {
+	if (tn_get(&d->slots, TN_RELAXED) == 0)
+		return NULL;
+	depot_enter(d);
+	magazine *m = depot_pop_full(all, d, spare);
+	depot_leave(d);
+	return m;
+}
+
+/* The same for a thread of this shard. A magazine that it took in vain counts as needed too. */
+static inline magazine *depot_take_own(depots *all, depot *d, magazine *spare) {
+	depot_enter(d);
+	d->run++;
+	d->need = tn_max(d->need, d->run);
+	magazine *m = depot_pop_full(all, d, spare);
+	depot_leave(d);
+	return m;
+}
+
+/* The same for a thread of another shard: what is to spare, or `all_of_it`. */
+static inline magazine *depot_take_foreign(depots *all, depot *d, magazine *spare, bool all_of_it) {
+	if (tn_get(all_of_it ? &d->slots : &d->to_spare, TN_RELAXED) == 0)
+		return NULL;
+	depot_enter(d);
+	bool may = all_of_it || d->full.count > tn_max(d->need, d->need_before);
+	magazine *m = may ? depot_pop_full(all, d, spare) : NULL;
+	if (m != NULL)
+		depot_count(&d->foreign);
+	depot_leave(d);
 	return m;
 }
 
@@ -265,7 +308,7 @@ static inline magazine *tn_depot_take_empty(depot *d) {
 
 /* Takes any magazine there is; NULL when the depot holds none. */
 static inline magazine *tn_depot_take_any(depots *all, depot *d) {
-	magazine *m = depot_take_full(all, d, NULL, false);
+	magazine *m = depot_take_full(all, d, NULL);
 	return m != NULL ? m : tn_depot_take_empty(d);
 }
 
@@ -284,6 +327,9 @@ static inline void depot_end_windows(depots *all, depot *d) {
 	for (size_t i = tn_min(windows - tn_get(&d->windows, TN_RELAXED), 2); i > 0; i--) {
 		depot_end_window(&d->full);
 		depot_end_window(&d->empty);
+		d->need_before = d->need;
+		d->need = 0;
+		d->run = 0;
 	}
 	tn_set(&d->windows, windows, TN_RELAXED);
 }
@@ -305,7 +351,7 @@ static inline magazine *depot_take_surplus(depots *all, depot *d) {
 	if (m != NULL && full)
 		depot_count_out(all, d, m);
 	tn_set(&d->surplus, d->full.surplus + d->empty.surplus, TN_RELAXED);
-	tn_lock_give(&d->lock);
+	depot_leave(d);
 	return m;
 }
 
@@ -319,11 +365,13 @@ static inline void depots_take_seat(depots *all, depot_seat *seat) {
 }
 
 /* Looks into the shards of other threads, first into the one that had some the last time. */
-static inline magazine *depots_take_foreign(depots *all, depot_seat *seat, magazine *spare) {
+static inline magazine *depots_take_foreign(
+	depots *all, depot_seat *seat, magazine *spare, bool all_of_it) {
 	size_t count = tn_get(&all->shard_count, TN_ACQUIRE), at = seat->from;
 	for (size_t i = 0; i < count; i++, at++) {
 		at = at == 0 || at > count ? 1 : at;
-		magazine *m = at == seat->own ? NULL : depot_take_full(all, depot_at(all, at), spare, true);
+		magazine *m =
+			at == seat->own ? NULL : depot_take_foreign(all, depot_at(all, at), spare, all_of_it);
 		if (m == NULL)
 			continue;
 		seat->from = (uint8_t)at;
@@ -333,16 +381,19 @@ static inline magazine *depots_take_foreign(depots *all, depot_seat *seat, magaz
 }
 
 /* Takes a magazine with slots in it, NULL when there is none: the one that the thread gave last, else
- * one of the common depot, else one of another thread. In exchange the depot where it was gets `spare`,
- * an empty magazine or NULL, which the threads that fill that depot find there. Without a magazine to
- * take, `spare` stays the caller's. */
-static inline magazine *tn_depots_take_full(depots *all, depot_seat *seat, magazine *spare) {
+ * one of the common depot, else one that other threads can spare, or `all_of_it`. In exchange the depot
+ * where it was gets `spare`, an empty magazine or NULL, which the threads that fill that depot find
+ * there. Without a magazine to take, `spare` stays the caller's. */
+static inline magazine *tn_depots_take_full(
+	depots *all, depot_seat *seat, magazine *spare, bool all_of_it) {
 	depots_take_seat(all, seat);
-	magazine *m = depot_take_full(all, depot_at(all, seat->own), spare, false);
-	if (m == NULL && seat->own != 0)
-		m = depot_take_full(all, &all->common, spare, false);
+	magazine *m = NULL;
+	if (seat->own != 0)
+		m = depot_take_own(all, depot_at(all, seat->own), spare);
 	if (m == NULL)
-		m = depots_take_foreign(all, seat, spare);
+		m = depot_take_full(all, &all->common, spare);
+	if (m == NULL)
+		m = depots_take_foreign(all, seat, spare, all_of_it);
 	seat->moved += m == NULL ? 0 : (uint32_t)m->count;
 	return m;
 }
@@ -357,11 +408,13 @@ static inline bool tn_depots_give_full(depots *all, depot_seat *seat, magazine *
 		return false;
 	seat->moved += (uint32_t)m->count;
 	depot_enter(d);
+	if (d->run > 0)
+		d->run--;
 	*empty = depot_pop(&d->empty);
 	depot_count_in(d, m);
 	depot_count(&d->exchanges);
 	depot_push(&d->full, m);
-	tn_lock_give(&d->lock);
+	depot_leave(d);
 	return true;
 }
 
@@ -444,10 +497,10 @@ static inline magazine *tn_depots_take_surplus(depots *all, depot_seat *seat, bo
 
 /* ---- shards ---- */
 
-/* Four for each processor: threads that share a processor rarely share a shard. */
+/* One for each processor, and a few where these are few: more gain nothing. */
 static inline size_t tn_depots_shards_for(size_t processors) {
 	size_t count = SHARDS_LEAST;
-	while (count < 4 * processors && count < SHARDS_MOST)
+	while (count < processors && count < SHARDS_MOST)
 		count *= 2;
 	return count;
 }

@@ -3,7 +3,8 @@
  *   take                        the loaded magazine is empty
  *   |- previous has slots       exchange the two
  *   |- a depot has some         load it; the spare empty one stays there
- *   `- the owner has some       into the loaded one; without a magazine, one slot
+ *   |- the owner has some       into the loaded one; without a magazine, one slot
+ *   `- others need some         as from any depot
  *   give                        the loaded magazine is full
  *   |- previous is empty        exchange the two
  *   |- the depots have room     previous goes there, loaded becomes previous, an empty one is loaded
@@ -243,11 +244,31 @@ static bool cache_return_empties(cache *c, local *l) {
 	return any;
 }
 
+/* The loaded magazine is empty: loads previous, or one of a depot, if there are slots. `all_of_it`:
+ * also what other threads need. */
+static bool cache_refill(cache *c, local *l, bool all_of_it) {
+	cache_begin_change(l);
+	magazine *full = l->previous;
+	bool exchanged = tn_get(&l->previous_count, TN_RELAXED) == 0;
+	if (exchanged)
+		full = tn_depots_take_full(&c->depots, &l->seat, l->previous, all_of_it);
+	if (full != NULL) {
+		cache_set_previous(l, l->loaded, 0);
+		cache_load_full(l, full);
+	}
+	cache_end_change(l);
+	if (full != NULL && exchanged)
+		cache_settle(c, l);
+	return full != NULL;
+}
+
 /* The first slot that the owner finds is the result, the others are loaded below it. Without a magazine
  * for them they go back. */
 static void *cache_take_from_owner(cache *c, local *l) {
 	void *found[TN_DEPOT_WORDS];
 	size_t count = c->owner->take_slots(c, found, tn_max(l->capacity, 1));
+	if (count == 0 && cache_refill(c, l, true))
+		return cache_pop(l);
 	if (count == 0 && cache_return_empties(c, l))
 		count = c->owner->take_slots(c, found, 1);
 	if (count == 0 || count == CACHE_REFUSED)
@@ -270,29 +291,12 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	return cache_pop(l);
 }
 
-/* The loaded magazine is empty: loads previous, or one of a depot, if there are slots. */
-static bool cache_refill(cache *c, local *l) {
-	cache_begin_change(l);
-	magazine *full = l->previous;
-	bool exchanged = tn_get(&l->previous_count, TN_RELAXED) == 0;
-	if (exchanged)
-		full = tn_depots_take_full(&c->depots, &l->seat, l->previous);
-	if (full != NULL) {
-		cache_set_previous(l, l->loaded, 0);
-		cache_load_full(l, full);
-	}
-	cache_end_change(l);
-	if (full != NULL && exchanged)
-		cache_settle(c, l);
-	return full != NULL;
-}
-
 static void *cache_take_slot(cache *c, local *l) {
 	void *p = cache_pop(l);
 	if (p != NULL)
 		return p;
 	cache_flush_if_asked(c, l);
-	return cache_refill(c, l) ? cache_pop(l) : cache_take_from_owner(c, l);
+	return cache_refill(c, l, false) ? cache_pop(l) : cache_take_from_owner(c, l);
 }
 
 /* Exchanges of more than one thread need shards. Without memory for them all threads go on with the

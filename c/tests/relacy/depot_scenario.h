@@ -98,10 +98,10 @@ struct depot_scenario : engine::scenario {
 	}
 
 	/* Takes a full magazine for an empty one, if there are any. */
-	magazine *take(unsigned number, magazine **spare) {
+	magazine *take(unsigned number, magazine **spare, bool all_of_it = false) {
 		if (*spare != NULL)
 			part_with(number, *spare);
-		magazine *full = tn_depots_take_full(&all, &seats[number], *spare);
+		magazine *full = tn_depots_take_full(&all, &seats[number], *spare, all_of_it);
 		if (full != NULL)
 			receive(number, full);
 		else if (*spare != NULL)

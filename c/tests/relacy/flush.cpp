@@ -24,7 +24,7 @@ struct gather : depot_scenario {
 			receive(number, empty);
 		if (empty != NULL)
 			part_with(number, empty);
-		magazine *m = tn_depots_take_full(&all, &seats[number], empty);
+		magazine *m = tn_depots_take_full(&all, &seats[number], empty, false);
 		if (m == NULL && empty != NULL)
 			holder_of(empty) = (int)number;
 		if (m == NULL)

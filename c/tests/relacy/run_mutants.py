@@ -63,31 +63,31 @@ MUTANTS = [
          "tn_swap(&l->state, LOCK_HELD, TN_ACQUIRE) + 1)\n\t\t\treturn;")]),
 
     ("depot_listed_unlocked", "exchange", "shared/depot.h", [
-        ("\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\treturn true;",
-         "\ttn_lock_give(&d->lock);\n\tdepot_push(&d->full, m);\n\treturn true;")]),
+        ("\tdepot_push(&d->full, m);\n\tdepot_leave(d);\n\treturn true;",
+         "\tdepot_leave(d);\n\tdepot_push(&d->full, m);\n\treturn true;")]),
     ("depot_counted_unlocked", "exchange", "shared/depot.h", [
         ("\tdepot_count_in(d, m);\n\tdepot_count(&d->exchanges);\n\tdepot_push(&d->full, m);\n"
-         "\ttn_lock_give(&d->lock);",
-         "\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\tdepot_count_in(d, m);")]),
+         "\tdepot_leave(d);",
+         "\tdepot_push(&d->full, m);\n\tdepot_leave(d);\n\tdepot_count_in(d, m);")]),
     ("depot_counted_too_late", "exchange", "shared/depot.h", [
         ("\t\tdepot_count_out(all, d, m);\n\t\tdepot_count(&d->exchanges);\n", ""),
-        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Takes an empty magazine; NULL",
-         "\ttn_lock_give(&d->lock);\n\tif (m != NULL)\n\t\tdepot_count_out(all, d, m);\n"
-         "\treturn m;\n}\n\n"
-         "/* Takes an empty magazine; NULL")]),
+        ("\tmagazine *m = depot_pop_full(all, d, spare);\n\tdepot_leave(d);\n\treturn m;\n}\n\n"
+         "/* The same for a thread of this",
+         "\tmagazine *m = depot_pop_full(all, d, spare);\n\tdepot_leave(d);\n\tif (m != NULL)\n"
+         "\t\tdepot_count_out(all, d, m);\n\treturn m;\n}\n\n/* The same for a thread of this")]),
     ("depot_listed_twice", "exchange", "shared/depot.h", [
-        ("\tdepot_push(&d->full, m);\n\ttn_lock_give(&d->lock);\n\treturn true;",
-         "\tdepot_push(&d->full, m);\n\tdepot_push(&d->empty, m);\n\ttn_lock_give(&d->lock);\n"
+        ("\tdepot_push(&d->full, m);\n\tdepot_leave(d);\n\treturn true;",
+         "\tdepot_push(&d->full, m);\n\tdepot_push(&d->empty, m);\n\tdepot_leave(d);\n"
          "\treturn true;")]),
     ("depot_spare_kept", "exchange", "shared/depot.h", [
         ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
          "\t}\n\tif (spare != NULL)\n\t\tdepot_push(&d->empty, spare);")]),
     ("depot_room_not_asked", "shards", "shared/depot.h", [
-        ("\tif (!depots_charge(all, m))\n\t\treturn false;\n\tdepots_take_seat",
-         "\t(void)depots_charge(all, m);\n\tdepots_take_seat")]),
+        (" || !depots_charge(all, m))\n\t\treturn false;", ")\n\t\treturn false;\n"
+         "\t(void)depots_charge(all, m);")]),
     ("depot_looked_unlocked", "exchange", "shared/depot.h", [
-        ("\tdepot_enter(d);\n\tmagazine *m = depot_pop(&d->full);",
-         "\tmagazine *m = depot_pop(&d->full);\n\tdepot_enter(d);")]),
+        ("\tdepot_enter(d);\n\tmagazine *m = depot_pop_full(all, d, spare);",
+         "\tmagazine *m = depot_pop_full(all, d, spare);\n\tdepot_enter(d);")]),
     ("depot_surplus_not_counted", "exchange", "shared/depot.h", [
         ("\tif (m != NULL && full)\n\t\tdepot_count_out(all, d, m);\n", "")]),
     ("depot_empty_unlocked", "flush", "shared/depot.h", [
@@ -105,23 +105,34 @@ MUTANTS = [
          "\tdepot_enter(d);\n\tif (partial != NULL)\n\t\tdepot_move_slots(all, partial, m);\n")]),
 
     ("shard_of_another", "shards", "shared/depot.h", [
-        ("\tmagazine *m = depot_take_full(all, depot_at(all, seat->own), spare, false);",
-         "\tmagazine *m = depots_take_foreign(all, seat, spare);")]),
+        ("\t\tm = depot_take_own(all, depot_at(all, seat->own), spare);",
+         "\t\tm = depots_take_foreign(all, seat, spare, true);")]),
+    ("shard_keeps_nothing", "shards", "shared/depot.h", [
+        ("\td->need = tn_max(d->need, d->run);\n", "")]),
+    ("shard_need_counted_unlocked", "shards", "shared/depot.h", [
+        ("\tdepot_enter(d);\n\td->run++;\n", "\td->run++;\n\tdepot_enter(d);\n")]),
+    ("shard_keeps_for_one_window", "shards", "shared/depot.h", [
+        ("\t\td->need_before = d->need;\n", "\t\td->need_before = 0;\n")]),
+    ("shard_keeps_for_ever", "shards", "shared/depot.h", [
+        ("\t\td->need = 0;\n", "")]),
+    ("shard_to_spare_not_asked_again", "shards", "shared/depot.h", [
+        ("\tbool may = all_of_it || d->full.count > tn_max(d->need, d->need_before);",
+         "\tbool may = true;"),
+        ("\tif (tn_get(all_of_it ? &d->slots : &d->to_spare, TN_RELAXED) == 0)",
+         "\tif (tn_get(&d->slots, TN_RELAXED) == 0)")]),
     ("shard_shared_by_all", "shards", "shared/depot.h", [
         ("1 + tn_add(&all->seats, 1, TN_RELAXED) % count", "1")]),
     ("shard_spare_elsewhere", "shards", "shared/depot.h", [
-        ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
-         "\t}\n"),
-        ("\ttn_lock_give(&d->lock);\n\treturn m;\n}\n\n/* Takes an empty magazine; NULL",
-         "\ttn_lock_give(&d->lock);\n\tif (m != NULL && spare != NULL) {\n"
+        ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}", "\t}\n"),
+        ("\tif (m != NULL)\n\t\tdepot_count(&d->foreign);\n\tdepot_leave(d);\n",
+         "\tif (m != NULL)\n\t\tdepot_count(&d->foreign);\n\tdepot_leave(d);\n"
+         "\tif (m != NULL && spare != NULL) {\n"
          "\t\tdepot_enter(&all->common);\n"
-         "\t\tdepot_push(&all->common.empty, spare);\n\t\ttn_lock_give(&all->common.lock);\n\t}\n"
-         "\treturn m;\n}\n\n/* Takes an empty magazine; NULL")]),
+         "\t\tdepot_push(&all->common.empty, spare);\n\t\tdepot_leave(&all->common);\n\t}\n")]),
     ("shard_others_not_asked", "shards", "shared/depot.h", [
-        ("\tif (m == NULL)\n\t\tm = depots_take_foreign(all, seat, spare);\n", "")]),
+        ("\tif (m == NULL)\n\t\tm = depots_take_foreign(all, seat, spare, all_of_it);\n", "")]),
     ("shard_common_not_asked", "shards", "shared/depot.h", [
-        ("\tif (m == NULL && seat->own != 0)\n"
-         "\t\tm = depot_take_full(all, &all->common, spare, false);\n", "")]),
+        ("\tif (m == NULL)\n\t\tm = depot_take_full(all, &all->common, spare);\n", "")]),
     ("shard_left_to_itself", "shards", "shared/depot.h", [
         ("\tm = depot_take_surplus(all, depot_at(all, seat->tended));\n\tif (m == NULL)\n",
          "\tif (true)\n")]),

@@ -43,11 +43,11 @@ struct hand_over : depot_scenario {
 		}
 	}
 
-	/* Wherever slots are, a thread that asks finds them. */
+	/* Wherever slots are, a thread that asks for all of it finds them. */
 	void after() {
 		magazine *spare = NULL;
 		while (count_in_depots() > 0)
-			REQUIRE(take(0, &spare) != NULL);
+			REQUIRE(take(0, &spare, true) != NULL);
 		depot_scenario::after();
 	}
 };
@@ -83,6 +83,45 @@ struct back : depot_scenario {
 			REQUIRE(tn_get(&depot_at(&all, 1)->foreign, TN_RELAXED) == 1);
 			REQUIRE(tn_depots_take_empty(&all, &seats[0]) == left);
 			holder_of(left) = 0;
+		}
+		depot_scenario::after();
+	}
+};
+
+/* A thread that took and gave finds its magazine again, though others look for one meanwhile. When it
+ * has stayed away for two windows, they get it. */
+struct kept : depot_scenario {
+	kept() : depot_scenario("kept for its own", 3, SIZE_MAX, 3) {
+	}
+
+	void before() {
+		depot_scenario::before();
+		for (unsigned i = 0; i < 3; i++)
+			seats[i].own = (uint8_t)(i + 1);
+		magazine *spare = NULL;
+		magazine *full = fill(0, CAPACITY);
+		give(0, full, &spare);
+		REQUIRE(take(0, &spare) == full);
+		give(0, full, &spare);
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL;
+		if (number > 0) {
+			REQUIRE(take(number, &spare) == NULL);
+			return;
+		}
+		magazine *full = take(number, &spare);
+		REQUIRE(full != NULL);
+		give(number, full, &spare);
+	}
+
+	void after() {
+		magazine *spare = NULL;
+		for (int window = 0; window < 2; window++) {
+			tn_depots_end_window(&all, &seats[0], 0);
+			REQUIRE(depot_take_surplus(&all, depot_at(&all, 1)) == NULL);
+			REQUIRE((take(1, &spare) == NULL) == (window == 0));
 		}
 		depot_scenario::after();
 	}
@@ -193,10 +232,12 @@ int main(int argc, char **argv) {
 	own again;
 	hand_over two("hand over, 2 shards", 2), three("hand over, 3 shards", 3);
 	back left;
+	kept own_need;
 	trim other;
 	decay idle;
 	made_meanwhile fresh;
 	bound slots("bound of slots", false), weight("bound of bytes", true);
-	engine::scenario *all[] = {&again, &two, &three, &left, &other, &idle, &fresh, &slots, &weight};
+	engine::scenario *all[] = {
+		&again, &two, &three, &left, &own_need, &other, &idle, &fresh, &slots, &weight};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }
