@@ -45,6 +45,9 @@ type Bytes struct {
 // capacity that B has then. A Buf is for one goroutine at a time.
 type Buf struct {
 	B []byte
+
+	class *Pool[*Buf] // of node
+	node  *node[*Buf]
 }
 
 // NewBytes makes a pool with no buffer in it. It panics if MaxSize is negative, and as New does.
@@ -69,7 +72,7 @@ func NewBytes(cfg BytesConfig) *Bytes {
 			MaxBytes:  cfg.MaxBytes,
 			IdleDecay: cfg.IdleDecay,
 		})
-		one.reserve, one.size, one.most = room, int64(size), math.MaxInt
+		one.reserve, one.size, one.most, one.homed = room, int64(size), math.MaxInt, true
 		p.classes = append(p.classes, one)
 	}
 	if cfg.Name != "" {
@@ -137,7 +140,17 @@ func (p *Bytes) Put(b *Buf) {
 	if p.cfg.Zero {
 		clear(b.B[:capacity])
 	}
-	p.classes[class].Put(b)
+	one := p.classes[class]
+	if checked {
+		one.check.put(p.cfg.Name, b)
+	}
+	if b.class != one {
+		b.class, b.node = one, nil
+	}
+	if !one.keepHomed(b, &b.node) {
+		one.refused.Add(1)
+		one.destroy(b)
+	}
 }
 
 // Drain lets every idle buffer go and returns their number.

@@ -58,6 +58,7 @@ type Pool[T any] struct {
 	size   int64
 	most   int // nodes
 	isPtr  bool
+	homed  bool // items know their nodes, which never are in `empty`
 
 	// Each idle item takes its bytes from here, or each node if all items have one size.
 	reserve *reserve
@@ -82,9 +83,9 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// A node is a place for one idle item. Its state says who may touch the item: with nodeEmpty the only
-// goroutine that has the node from Pool.empty, otherwise the goroutine whose CompareAndSwap ended
-// nodeFull.
+// A node is a place for one idle item. Its state says who may touch the item: with nodeEmpty the
+// only goroutine that has the node from Pool.empty or the item that knows it, otherwise the
+// goroutine whose CompareAndSwap ended nodeFull.
 type node[T any] struct {
 	state atomic.Uint64 // kind, 2 bits; window of the last change, 16 bits; hits, 46 bits
 	size  int64
@@ -103,8 +104,9 @@ const (
 	oneHit      = 1 << hitShift
 )
 
-// The number of nodes that a miss looks at before it builds an item. The runtime drops hints only
-// when it collects garbage, so a miss that finds nothing here is most often a true one.
+// The number of nodes that a miss looks at before it builds an item, or gives one up for want of
+// room. The runtime drops hints only when it collects garbage, so a miss that finds nothing here is
+// most often a true one.
 const searchLength = 256
 
 // A reserve is bytes that idle items may hold.
@@ -235,7 +237,7 @@ func (p *Pool[T]) isNil(item T) bool {
 
 // Takes the item of a node that seems to be full, and makes the node a permit.
 func (p *Pool[T]) take(n *node[T]) (item T, ok bool) {
-	if item, ok = p.claim(n, nodeEmpty); ok {
+	if item, ok = p.claim(n, nodeEmpty); ok && !p.homed {
 		p.empty.Put(n)
 	}
 	return item, ok
@@ -255,8 +257,11 @@ func (p *Pool[T]) claim(n *node[T], kind uint64) (item T, ok bool) {
 	if !n.state.CompareAndSwap(old, hits|p.now()|kind) {
 		return item, false
 	}
-	var zero T
-	item, n.item = n.item, zero
+	item = n.item
+	if !p.homed || kind == nodeDead {
+		var zero T
+		n.item = zero
+	}
 	if p.sizeOf != nil {
 		p.reserve.give(n.size)
 	}
@@ -311,6 +316,16 @@ func (p *Pool[T]) keep(item T) bool {
 	return false
 }
 
+// Makes an item idle that keeps its node while it is out; false when there is no room. Other items may
+// have taken the node's permit meanwhile.
+func (p *Pool[T]) keepHomed(item T, home **node[T]) bool {
+	if n := *home; n != nil && p.fill(n, item, 0) {
+		return true
+	}
+	*home = p.permit()
+	return *home != nil && p.fill(*home, item, 0)
+}
+
 // Returns a new empty node that only the caller knows; nil when the bound is reached or the pool is
 // closed.
 func (p *Pool[T]) permit() *node[T] {
@@ -327,7 +342,7 @@ func (p *Pool[T]) permit() *node[T] {
 		return n
 	}
 	// The runtime may have dropped the hint to an empty node, so this one takes the place of any.
-	for range p.nodes {
+	for range min(len(p.nodes), searchLength) {
 		if i := p.next(); p.kill(p.nodes[i]) {
 			p.nodes[i] = n
 			return n
