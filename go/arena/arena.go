@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/tenure-alloc/tenure/go/internal/account"
 	"github.com/tenure-alloc/tenure/go/internal/pages"
 )
 
@@ -89,6 +90,13 @@ func (s ChunkSize) set(r *record) {
 	size := uintptr(min(max(int(s), pages.Unit), largestRequest))
 	r.chunkSize = (size + pages.Unit - 1) &^ (pages.Unit - 1)
 }
+
+// In makes an arena's chunks count against an account. It is for package scope.
+func In(above *account.Account) Option { return inAccount{above} }
+
+type inAccount struct{ above *account.Account }
+
+func (in inAccount) set(r *record) { r.account.Init(in.above) }
 
 // largestRequest keeps a nonsensical ChunkSize from overflowing.
 const largestRequest = 1 << 30

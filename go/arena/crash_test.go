@@ -263,3 +263,18 @@ func TestForgottenNumbersAreWiped(t *testing.T) {
 		t.Errorf("%d %d", *last, *first)
 	}
 }
+
+func TestGuardKnowsThePoisonOfEveryPart(t *testing.T) {
+	for i := range 100 {
+		all := guardedAll()
+		for _, use := range []func(){
+			func() { sink = fmt.Sprint(all.text, i) }, func() { sink = fmt.Sprint(all.slice) },
+			func() { sink = fmt.Sprint(all.table) },
+			func() { all.pointer = all.array[1]; *all.pointer = 1 },
+		} {
+			if err, ok := panicOf(func() { Guard(use) }).(*FreedError); !ok || err.Name != "req" {
+				t.Fatalf("%v", err)
+			}
+		}
+	}
+}

@@ -13,7 +13,8 @@ import (
 
 var pageSize = uintptr(os.Getpagesize())
 
-// A site is a place in the program: the nearest caller outside this package, found when it is printed.
+// A site is a place in the program: the nearest caller outside this package
+// and package scope, found when it is printed.
 type site [8]uintptr
 
 // callers returns the place where the caller's caller was called.
@@ -34,8 +35,10 @@ func (s site) String() string {
 }
 
 func isInside(frame runtime.Frame) bool {
-	return strings.HasPrefix(frame.Function, "github.com/tenure-alloc/tenure/go/arena.") &&
-		!strings.HasSuffix(frame.File, "_test.go")
+	const module = "github.com/tenure-alloc/tenure/go/"
+	inside := strings.HasPrefix(frame.Function, module+"arena.") ||
+		strings.HasPrefix(frame.Function, module+"scope.")
+	return inside && !strings.HasSuffix(frame.File, "_test.go")
 }
 
 // An ending is what is known of objects that are gone: it outlives its arena.
@@ -62,10 +65,11 @@ func (a *Arena) end(how string) *ending {
 	return e
 }
 
-// endings has the last ending of each arena, by the number of its poison.
-var endings [1 << 12]atomic.Pointer[ending]
+// endings has the last ending of each arena, by the number of its poison. A newer arena of the same
+// number takes the place.
+var endings [pages.PoisonCount]atomic.Pointer[ending]
 
-func (e *ending) poison() uintptr { return pages.Poison(e.id % uint64(len(endings))) }
+func (e *ending) poison() uintptr { return pages.Poison(e.id) }
 
 // A FreedError is the panic of the use of an arena or of its objects after their end.
 type FreedError struct {
@@ -127,7 +131,7 @@ func endingAt(address uintptr) *ending {
 		return e
 	}
 	n, modulus := pages.PoisonOwner(address)
-	if modulus == 0 || n >= uint64(len(endings)) {
+	if modulus == 0 {
 		return nil
 	}
 	return endings[n].Load()

@@ -2,6 +2,7 @@ package arena
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -291,7 +292,7 @@ func FuzzModel(f *testing.F) {
 
 func FuzzSlices(f *testing.F) {
 	f.Add(3, 5, byte(0))
-	f.Add(-1, 1<<62, byte(1))
+	f.Add(-1, math.MaxInt, byte(1))
 	f.Fuzz(func(t *testing.T, length, capacity int, mode byte) {
 		a := NewArena(Mode(mode%3)+Fast, Limit(1<<24))
 		defer a.Free()

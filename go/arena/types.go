@@ -163,5 +163,5 @@ func (t *typeInfo) spring(base unsafe.Pointer, count uintptr, poison uintptr) {
 	}
 }
 
-// Longer than any index in a test, and short enough to be no impossible size.
-const trapLengthValue = 1 << 20
+// Long enough for most indexes, and so short that the elements stay within the arena's own poison.
+const trapLengthValue = 1 << 12

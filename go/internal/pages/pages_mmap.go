@@ -27,7 +27,7 @@ const (
 	retiredBytes = 1 << (26 + 8*wide)
 
 	// The hint for the first region: just above the poison, so that a fault looks like one of ours.
-	regionHint = 0x5aff << (32 * wide) * wide
+	regionHint = 0x5affe << (28 * wide) * wide
 )
 
 type region struct{ base, size, ready, used uintptr }

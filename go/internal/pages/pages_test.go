@@ -92,7 +92,7 @@ func TestRetiredRunsFault(t *testing.T) {
 var offsetOfNothing int
 
 func TestPoisonFaults(t *testing.T) {
-	for _, n := range []uint64{0, 1, 77, poisonCount - 1, poisonCount + 5} {
+	for _, n := range []uint64{0, 1, 77, PoisonCount - 1, PoisonCount + 5} {
 		address := Poison(n)
 		p := *(*unsafe.Pointer)(unsafe.Pointer(&address))
 		if fault := faultOf(func() { *(*byte)(p) = 1 }); fault != address {

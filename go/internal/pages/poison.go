@@ -21,20 +21,23 @@ const (
 	// The first poisoned address where the system grants it, to be recognised in a crash.
 	poisonHint = 0x5afe<<(32*wide)*wide | 0xdead0000
 
-	poisonStep  = 4096
-	poisonCount = 1 << 14
+	// So far from a poisoned address all addresses are the same owner's.
+	poisonStep = 1 << (12 + 8*wide)
 )
 
-var poisonBase = sync.OnceValue(func() uintptr { return mapPoison(poisonStep * poisonCount) })
+// PoisonCount is the number of owners that have a poison of their own.
+const PoisonCount = 1 << 12
+
+var poisonBase = sync.OnceValue(func() uintptr { return mapPoison(poisonStep * PoisonCount) })
 
 // Poison returns an address that faults for owner number n; PoisonOwner finds the number.
-func Poison(n uint64) uintptr { return poisonBase() + uintptr(n%poisonCount)*poisonStep }
+func Poison(n uint64) uintptr { return poisonBase() + uintptr(n%PoisonCount)*poisonStep }
 
 // PoisonOwner returns the number whose poison the address is, modulo the second result, which is 0 if
 // the address is no poison.
 func PoisonOwner(address uintptr) (n, modulus uint64) {
-	if offset := address - poisonBase(); offset < poisonStep*poisonCount {
-		return uint64(offset / poisonStep), poisonCount
+	if offset := address - poisonBase(); offset < poisonStep*PoisonCount {
+		return uint64(offset / poisonStep), PoisonCount
 	}
 	return 0, 0
 }
