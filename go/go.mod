@@ -3,8 +3,10 @@ module github.com/tenure-alloc/tenure/go
 go 1.24.0
 
 require (
+	github.com/anishathalye/porcupine v1.0.3
 	github.com/prometheus/client_model v0.6.1
 	github.com/prometheus/common v0.62.0
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.36.0
 )
 
