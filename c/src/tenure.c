@@ -18,6 +18,8 @@
 
 #include "arena/arena.c"
 
+#include "slab/stock.c"
+
 #include "slab/slab.c"
 
 #include "shared/thread_cache.c"

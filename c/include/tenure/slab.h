@@ -11,6 +11,7 @@
 
 #include "base.h"
 #include "detail/hooks.h"
+#include "detail/magazine.h"
 #include "stats.h"
 
 #ifdef __cplusplus
@@ -42,11 +43,7 @@ typedef struct tn_slab_options {
 
 /* Private: the part that the inlined paths read. The rest of the slab follows it in memory. */
 typedef struct tn_slab {
-	/* Position of the newest free slot in the loaded magazine. A magazine is aligned to its size and
-	 * begins with its link. So it is empty when the low bits of top are zero, and full when those of
-	 * the next position are. */
-	uintptr_t top;
-	uintptr_t magazine_mask;
+	void **top; /* of the loaded magazine */
 } tn_slab;
 
 /* Makes a slab for slots of `size` bytes.
@@ -77,12 +74,7 @@ TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 
 /* Not API: takes a slot from the loaded magazine; false when the slow path is needed. */
 TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
-	uintptr_t top = s->top;
-	if (TN_UNLIKELY(tn_hook_checked() || (top & s->magazine_mask) == 0))
-		return false;
-	*slot = *(void **)top;
-	s->top = top - sizeof(void *);
-	return true;
+	return !tn_hook_checked() && TN_LIKELY((*slot = tn_top_pop(&s->top)) != NULL);
 }
 
 /* Takes a slot: the one freed last, and so on back for a magazine's worth. Slots freed before that, out
@@ -105,16 +97,8 @@ TN_INLINE void *tn_slab_alloc(tn_slab *s) {
  * threads  one at a time
  * cost     as alloc; does not touch the slot */
 TN_INLINE void tn_slab_free(tn_slab *s, void *p) {
-	uintptr_t top = s->top + sizeof(void *);
-	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || (top & s->magazine_mask) == 0)) {
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || !tn_top_push(&s->top, p)))
 		tn_slab_free_slow(s, p);
-		return;
-	}
-	/* Objects freed in the reverse order of allocation find their word in place. Skipping the store
-	 * takes it out of the chain from this free to the next alloc. */
-	if (*(void **)top != p)
-		*(void **)top = p;
-	s->top = top;
 }
 
 /* Takes `count` slots, or none.

@@ -6,12 +6,7 @@
 #include <tenure/shared_slab.h>
 
 #include "../listing/listing.h"
-
-enum slot_state {
-	SLOT_FREE,
-	SLOT_LIVE,
-	SLOT_IDLE, /* in a pool */
-};
+#include "../slab/stock.h"
 
 /* As tn_shared_slab_create; panics name `kind`. */
 tn_shared_slab *tn_shared_slab_make(

@@ -38,8 +38,7 @@ typedef struct grid_tail {
 	size_t head;
 	size_t per_word; /* of bits: the word itself, and what the owner keeps for its grains */
 	size_t per_slot;
-	size_t per_group, group_slots; /* for each of so many slots */
-	size_t align;                  /* of the head, a power of two */
+	size_t align; /* of the head, a power of two */
 } grid_tail;
 
 /* Whether options may name these sizes and this source. */
@@ -68,9 +67,7 @@ static inline size_t grid_bit_words(const grid *g, size_t count) {
 
 /* Whether `count` slots leave room for the tail. */
 static inline bool grid_set_count(grid *g, const grid_tail *t, size_t count) {
-	size_t groups = (count + t->group_slots - 1) / t->group_slots;
-	size_t bytes =
-		t->head + grid_bit_words(g, count) * t->per_word + count * t->per_slot + groups * t->per_group;
+	size_t bytes = t->head + grid_bit_words(g, count) * t->per_word + count * t->per_slot;
 	if (bytes + t->align > g->chunk_bytes)
 		return false;
 	g->count = count;

@@ -118,6 +118,8 @@ void tn_list_begin_age(tn_node *, uint64_t) {
 
 /* ---- the library ---- */
 
+#include "slab/stock.c"
+
 #include "shared/thread_cache.c"
 
 #include "shared/shared_slab.c"

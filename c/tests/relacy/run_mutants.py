@@ -259,24 +259,22 @@ MUTANTS = [
     ("given_and_returned", "traffic", "shared/thread_cache.c", [
         ("\t\tif (!tn_depots_give_some(&c->depots, m, false))\n\t\t\tcache_return_magazine(c, m);",
          "\t\ttn_depots_give_some(&c->depots, m, false);\n\t\tcache_return_magazine(c, m);")]),
-    ("bits_unlocked", "traffic", "shared/shared_slab.c", [
-        ("\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);",
-         "\tshared_slab *s = shared_of_cache(cache);\n\ttn_lock_take(&s->lock);\n"
-         "\ttn_lock_give(&s->lock);"),
-        ("- count, TN_RELAXED);\n\tshared_leave(s);", "- count, TN_RELAXED);")]),
-    ("outside_unlocked", "traffic", "shared/shared_slab.c", [
-        ("\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);\n"
-         "\tshared_leave(s);",
-         "\tshared_leave(s);\n"
-         "\ttn_set(&s->outside, tn_get(&s->outside, TN_RELAXED) - count, TN_RELAXED);")]),
+    ("give_unlocked", "traffic", "shared/shared_slab.c", [
+        ("\ttn_lock_take(&s->lock);\n\ttn_stock_give(",
+         "\ttn_lock_take(&s->lock);\n\ttn_lock_give(&s->lock);\n\ttn_stock_give("),
+        ("s->retain_chunks);\n\tshared_leave(s);", "s->retain_chunks);")]),
+    ("take_unlocked", "traffic", "shared/shared_slab.c", [
+        ("\tsize_t found = tn_stock_take(",
+         "\ttn_lock_give(&s->lock);\n\tsize_t found = tn_stock_take("),
+        ("\ts->refills++;\n", "\ttn_lock_take(&s->lock);\n\ts->refills++;\n")]),
 
     ("state_looked_then_set", "state", "shared/shared_slab.c", [
-        ("\tif (TN_UNLIKELY(!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)))\n",
-         "\tseen = tn_get(shared_state_of(s, c, p), TN_RELAXED);\n\tif (seen == from)\n"
-         "\t\ttn_set(shared_state_of(s, c, p), (uint8_t)to, TN_RELAXED);\n\telse\n")]),
+        ("\tif (TN_UNLIKELY(!tn_replace(state, &seen, (uint8_t)to, TN_RELAXED)))\n",
+         "\tseen = tn_get(state, TN_RELAXED);\n\tif (seen == from)\n"
+         "\t\ttn_set(state, (uint8_t)to, TN_RELAXED);\n\telse\n")]),
     ("state_set", "state", "shared/shared_slab.c", [
-        ("!tn_replace(shared_state_of(s, c, p), &seen, (uint8_t)to, TN_RELAXED)",
-         "(tn_set(shared_state_of(s, c, p), (uint8_t)to, TN_RELAXED), false)")]),
+        ("!tn_replace(state, &seen, (uint8_t)to, TN_RELAXED)",
+         "(tn_set(state, (uint8_t)to, TN_RELAXED), false)")]),
     ("window_ended_twice", "window", "shared/pool.c", [
         ("return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;",
          "return tn_set(&p->window_began, next, TN_RELEASE), 0;")]),

@@ -18,8 +18,13 @@ struct TN_VISIBLE slab_calls {
 	TN_SLAB_CALLS(tn_slab)
 
 	static constexpr const char *resource_name = "slab_resource", *allocated_name = "slab_allocated";
-	/* The stand-in has no slot, and is full. */
-	static inline stand_in<tn_slab> stands_in{{0, 0}, {}};
+	/* The stand-in has no slot, and is full: the word below its oldest slot is its magazine's last. */
+	struct alignas(TN_MAGAZINE_BYTES) no_magazine {
+		void *words[TN_MAGAZINE_BYTES / sizeof(void *)];
+	};
+	static inline no_magazine no_slots{};
+	static inline stand_in<tn_slab> stands_in{
+		{&no_slots.words[TN_MAGAZINE_BYTES / sizeof(void *) - 1]}, {}};
 	static constexpr tn_slab &none = stands_in.handle;
 };
 
