@@ -1,8 +1,9 @@
 /* tenure/slab.h: objects of one size, freed one by one.
  *
- * A slab carves chunks into slots of one size, without headers, and keeps pointers to the free ones in
- * magazines, which are arrays. So a write to a free slot cannot mislead it, and neither alloc nor free
- * touches the object. The last slot freed is the next one handed out.
+ * A slab carves chunks into slots of one size, without headers. It keeps pointers to the slots freed
+ * last in two magazines, which are arrays, and a bit for each other free slot. So a write to a free
+ * slot cannot mislead it, and neither alloc nor free touches the object. The last slot freed is the
+ * next one handed out.
  *
  * A slab is for one thread at a time. Threads may hand it over under a lock or a join; overlapping
  * calls are misuse (hardened and debug report them). */
@@ -21,14 +22,14 @@ extern "C" {
 /* All sizes are bytes; 0 takes the default. */
 typedef struct tn_slab_options {
 	const char *name;     /* shown in statistics and panics; a named slab is listed (stats.h) */
-	size_t chunk_bytes;   /* rounded up to a power of two that holds a slot; default 64 KiB, less when
-	                         a limit leaves room for few chunks */
-	size_t limit_bytes;   /* the most ever taken from the source, with the slab's own record (4 to
-	                         12 KiB); default: no limit */
+	size_t chunk_bytes;   /* rounded up to a power of two that holds a slot; default 64 KiB, up to
+	                         256 KiB for slots over 2 KiB, less when a limit leaves room for few
+	                         chunks */
+	size_t limit_bytes;   /* the most ever taken from the source, with the slab's own 8 KiB; default:
+	                         no limit */
 	size_t retain_chunks; /* empty chunks that stay; default: the need of recent use; TN_NONE: none.
-	                         Decided when a magazine fills, at most once for half as many frees as
-	                         slots are free. Until then half as many chunks again and two magazines'
-	                         worth (up to 1,022 slots) may stay. Trim keeps none. */
+	                         Decided when a magazine fills. The slots of two magazines (up to 1,022)
+	                         keep their chunks. Trim keeps none. */
 	/* `init` builds a slot once, when it is carved. `fini` takes it apart when its chunk goes back, at
 	 * reset and at destroy. Between the two, the built state survives free and the next alloc. `init`
 	 * returns whether it succeeded; if not, alloc returns NULL and the slot stays unbuilt. Neither may
@@ -77,8 +78,8 @@ TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
 	return !tn_hook_checked() && TN_LIKELY((*slot = tn_top_pop(&s->top)) != NULL);
 }
 
-/* Takes a slot: the one freed last, and so on back for a magazine's worth. Slots freed before that, out
- * of order, come lowest address first. Fresh slots come last.
+/* Takes a slot: the one freed last, and so on back for a magazine's worth. Slots freed before that come
+ * from the fullest chunk, lowest address first. Fresh slots come last.
  *
  * returns  uninitialised memory of tn_slab_slot_size bytes (with `init`, as it was built and left)
  * fails    ENOMEM when the source has no more, at limit_bytes, or when init fails
@@ -129,7 +130,7 @@ TN_API void tn_slab_reset(tn_slab *s) TN_SYMBOL(tn_slab_reset);
  *
  * returns  bytes given back
  * threads  one at a time
- * cost     O(free slots) */
+ * cost     O(slots in the magazines) and of the chunks that go */
 TN_API size_t tn_slab_trim(tn_slab *s) TN_SYMBOL(tn_slab_trim);
 
 /* Tells whether `p` points into a slot that this slab has carved, live or free.
@@ -162,7 +163,7 @@ TN_API size_t tn_slab_slot_size(const tn_slab *s) TN_SYMBOL(tn_slab_slot_size);
 /* Fills `stats` with the current figures.
  *
  * threads  one at a time
- * cost     O(carved slots) */
+ * cost     O(chunks + slots in the magazines) */
 TN_API void tn_slab_stats(const tn_slab *s, tn_stats *stats) TN_SYMBOL(tn_slab_stats);
 
 /* Walks every chunk and magazine. Panics at a pointer that is not a slot of this slab, at a slot freed

@@ -412,7 +412,7 @@ static void heap_verify(const tn_heap *h) {
 /* ---- create and destroy ---- */
 
 static bool heap_make(tn_heap *h, const tn_heap_options *o) {
-	h->chunk_bytes = grid_chunk_bytes(0, o->limit_bytes);
+	h->chunk_bytes = grid_chunk_bytes(0, 0, o->limit_bytes);
 	h->limited.from = (tn_source){heap_take_chunk, heap_give_chunk, h};
 	return true;
 }

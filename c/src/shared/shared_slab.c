@@ -445,7 +445,7 @@ tn_shared_slab *tn_shared_slab_make(
 			.ctx = o->ctx,
 			.kind = kind}};
 	stock *k = &draft.stock;
-	if (!tn_stock_lay_out(k, align, grid_chunk_bytes(o->chunk_bytes, o->limit_bytes)))
+	if (!tn_stock_lay_out(k, align, grid_chunk_bytes(o->chunk_bytes, size, o->limit_bytes)))
 		return errno = EINVAL, NULL;
 	shared_set_capacity(&draft, o->magazine_slots);
 	tn_copy_name(k->name, o->name, kind);

@@ -21,6 +21,7 @@
 #include "../pages/pages.h"
 
 #define GRID_CHUNK_BYTES ((size_t)64 << 10)
+#define GRID_LARGE_CHUNK_BYTES ((size_t)256 << 10) /* the default of large slots */
 #define GRID_CHUNK_BYTES_MAX ((size_t)PTRDIFF_MAX / 4 + 1)
 
 typedef struct grid {
@@ -49,15 +50,28 @@ static inline bool grid_valid(size_t size, size_t align, size_t chunk_bytes, con
 	return aligned && sized && tn_chunk_source_valid(source);
 }
 
-/* The size asked for, or the default; that is less where a limit (0: none) would leave much of a chunk
- * unused. */
-static inline size_t grid_chunk_bytes(size_t asked, size_t limit) {
+/* The size asked for, or the default for slots of `size` bytes; that is more where the head would leave
+ * room for few slots, and less where a limit (0: none) would leave much of a chunk unused. */
+static inline size_t grid_chunk_bytes(size_t asked, size_t size, size_t limit) {
+	enum { ENOUGH_SLOTS = 32 };
 	if (asked != 0)
 		return tn_power_of_two(tn_round_up(asked, TN_OS_PAGE));
 	size_t bytes = GRID_CHUNK_BYTES;
+	while (bytes < GRID_LARGE_CHUNK_BYTES && bytes / ENOUGH_SLOTS < size)
+		bytes *= 2;
 	while (limit != 0 && bytes > TN_OS_PAGE && bytes > limit / 8)
 		bytes /= 2;
 	return bytes;
+}
+
+/* The distance of slots that need `size` bytes each. Slots at multiples of 512 bytes would begin in few
+ * of a cache's sets, and more of them than these hold would push each other out (colouring in Bonwick
+ * 1994, "The slab allocator"). So they are a little further apart, where the alignment allows it at a
+ * small price. */
+static inline size_t grid_choose_stride(size_t size, size_t align) {
+	enum { FEW_SETS_BYTES = 512, LEAST_SHIFT = 16, PRICE = 32 };
+	size_t shift = tn_max(align, LEAST_SHIFT);
+	return size % FEW_SETS_BYTES == 0 && shift <= size / PRICE ? size + shift : size;
 }
 
 /* Words of bits for `count` slots. */

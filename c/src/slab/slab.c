@@ -680,7 +680,7 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 			.kind = kind}};
 	size_t bound = source->account == NULL ? SIZE_MAX : tn_limit_least(source->account->limit);
 	bound = tn_min(bound, draft.stock.limit_bytes);
-	if (!tn_stock_lay_out(&draft.stock, align, grid_chunk_bytes(o->chunk_bytes, bound)))
+	if (!tn_stock_lay_out(&draft.stock, align, grid_chunk_bytes(o->chunk_bytes, size, bound)))
 		return errno = EINVAL, NULL;
 	tn_copy_name(draft.stock.name, o->name, kind);
 	if (OWN_BYTES > draft.stock.limit_bytes)

@@ -426,7 +426,7 @@ bool tn_stock_lay_out(stock *s, size_t align, size_t chunk_bytes) {
 		.align = TN_OS_LINE};
 	grid *g = &s->grid;
 	g->lead = tn_round_up(fence, align);
-	g->stride = tn_round_up(g->lead + g->slot_size + fence, align);
+	g->stride = grid_choose_stride(tn_round_up(g->lead + g->slot_size + fence, align), align);
 	for (g->chunk_bytes = chunk_bytes; g->chunk_bytes <= GRID_CHUNK_BYTES_MAX; g->chunk_bytes *= 2) {
 		if (!grid_lay_out(g, &tail))
 			continue;

@@ -72,6 +72,7 @@ TEST(shared_slab_memory, trim_asks_other_threads) {
 	ledger books;
 	tn_shared_slab_options options = with_source(books);
 	options.magazine_slots = 16;
+	options.chunk_bytes = 64 * kib;
 	shared_slab_owner s = make_shared_slab(16 * kib, 0, options);
 	size_t own = books.held_bytes();
 	auto trim_elsewhere = [&] { in_thread([&] { tn_shared_slab_trim(s.get()); }); };
