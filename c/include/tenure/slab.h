@@ -25,8 +25,8 @@ typedef struct tn_slab_options {
 	size_t chunk_bytes;   /* rounded up to a power of two that holds a slot; default 64 KiB, up to
 	                         256 KiB for slots over 2 KiB, less when a limit leaves room for few
 	                         chunks */
-	size_t limit_bytes;   /* the most ever taken from the source, with the slab's own 8 KiB; default:
-	                         no limit */
+	size_t limit_bytes;   /* the most ever taken from the source, with the slab's own 8 or 12 KiB;
+	                         default: no limit */
 	size_t retain_chunks; /* empty chunks that stay; default: the need of recent use; TN_NONE: none.
 	                         Decided when a magazine fills. The slots of two magazines (up to 1,022)
 	                         keep their chunks. Trim keeps none. */

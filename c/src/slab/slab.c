@@ -8,9 +8,11 @@
  *      `- return          the spare one is empty: exchange; else its slots go into the stock
  *         `- settle       empty chunks that are not needed go back
  *
- * Both magazines are in the slab's own two pages, so a free never needs memory:
+ * Both magazines are in the slab's own pages, so a free never needs memory:
  *
- *   | gap | this struct | NULL, slots of the first magazine | NULL, slots of the second |
+ *   | gap | this struct |  | NULL, slots of the first magazine | NULL, slots of the second |
+ *
+ * With small chunks, the first one is only what the struct leaves of its page.
  *
  * Two in hand, as in Bonwick and Adams 2001, put at least one magazine's worth of calls between two
  * visits to the stock, whatever the order of calls. The stock has a bit for each slot, so slots that
@@ -35,7 +37,6 @@ enum {
 	/* Slot 0 of a chunk and a struct at a page's start would have the same low 12 bits, and the load of
 	 * `top` after a store to the slot would wait for that store. */
 	ALIAS_GAP = 4 * TN_OS_LINE,
-	OWN_BYTES = 2 * TN_MAGAZINE_BYTES,
 };
 #define SLAB_QUARANTINE_BYTES ((size_t)16 << 20) /* debug: per slab */
 
@@ -63,7 +64,8 @@ typedef struct slab {
 	/* Partly used chunks when they were counted last, and their live slots. */
 	size_t partial_count, partial_live;
 	struct tn_node *node; /* where it is listed, or NULL */
-	char *own;
+	char *own;            /* the pages that hold this struct and the magazines */
+	size_t own_bytes;
 	stock stock;
 } slab;
 _Static_assert(
@@ -654,7 +656,7 @@ bool tn_slab_verify(const tn_slab *hot) {
 		"I5: the spare magazine is neither full nor empty");
 	tn_stock_require(&s->stock, live == slab_in_use(s), "I6: the slots in use do not add up");
 	tn_stock_require(&s->stock,
-		s->stock.taken_bytes == s->stock.chunk_count * s->stock.grid.chunk_bytes + OWN_BYTES,
+		s->stock.taken_bytes == s->stock.chunk_count * s->stock.grid.chunk_bytes + s->own_bytes,
 		"I4: the bytes taken do not add up");
 	slab_check_all_fences(s, "verify");
 	return true;
@@ -672,7 +674,6 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 		.expendable = o->expendable,
 		.stock = {.grid = {.slot_size = tn_round_up(size, align)},
 			.source = *source,
-			.taken_bytes = OWN_BYTES,
 			.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 			.init = o->init,
 			.fini = o->fini,
@@ -683,15 +684,17 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 	if (!tn_stock_lay_out(&draft.stock, align, grid_chunk_bytes(o->chunk_bytes, size, bound)))
 		return errno = EINVAL, NULL;
 	tn_copy_name(draft.stock.name, o->name, kind);
-	if (OWN_BYTES > draft.stock.limit_bytes)
+	bool small = draft.stock.grid.chunk_bytes < GRID_CHUNK_BYTES;
+	draft.stock.taken_bytes = draft.own_bytes = (small ? 2 : 3) * TN_MAGAZINE_BYTES;
+	if (draft.own_bytes > draft.stock.limit_bytes)
 		return errno = ENOMEM, NULL;
-	draft.own = tn_chunk_acquire(&draft.stock.source, OWN_BYTES, TN_OS_PAGE);
+	draft.own = tn_chunk_acquire(&draft.stock.source, draft.own_bytes, TN_OS_PAGE);
 	if (draft.own == NULL)
 		return NULL;
 	slab *s = (slab *)(void *)(draft.own + ALIAS_GAP);
 	*s = draft;
-	s->bottom = s->hot.top = (void **)(s + 1);
-	s->spare = (void **)(void *)(s->own + TN_MAGAZINE_BYTES);
+	s->bottom = s->hot.top = small ? (void **)(s + 1) : (void **)(void *)(s->own + TN_MAGAZINE_BYTES);
+	s->spare = (void **)(void *)(s->own + s->own_bytes - TN_MAGAZINE_BYTES);
 	*s->bottom = *s->spare = NULL;
 	return &s->hot;
 }
@@ -744,6 +747,5 @@ void tn_slab_destroy(tn_slab *hot) {
 	slab_report_lost(s);
 	tn_stock_end(&s->stock);
 	s->state = TN_DEAD;
-	tn_chunk_source release = s->stock.source;
-	tn_chunk_release(&release, s->own, OWN_BYTES, TN_OS_PAGE);
+	tn_chunk_release(&s->stock.source, s->own, s->own_bytes, TN_OS_PAGE);
 }

@@ -63,7 +63,10 @@ static size_t stock_count_left(const stock *s, const chunk *c) {
 
 static size_t stock_rank_of(const stock *s, const chunk *c) {
 	const size_t left = stock_count_left(s, c), count = stock_grid_of(s, c)->count;
-	return left == count ? STOCK_EMPTY : (left - 1) * STOCK_RANKS / count;
+	size_t rank = 0;
+	while (rank < STOCK_EMPTY && left * STOCK_RANKS > (rank + 1) * count)
+		rank++;
+	return left == count ? STOCK_EMPTY : rank;
 }
 
 static void stock_unlink_chunk(stock *s, chunk *c) {
@@ -255,10 +258,11 @@ size_t tn_stock_take(stock *s, void **slots, size_t count, size_t fresh) {
 /* ---- slots in ---- */
 
 /* Writes the bits of slots that share a word; `twice` has those of slots that came twice. */
-static inline void stock_set_bits(const stock *s, const chunk *c, uint64_t *word, uint64_t bits,
-	uint64_t twice, const char *operation) {
+static inline void stock_set_bits(
+	const stock *s, uint64_t *word, uint64_t bits, uint64_t twice, const char *operation) {
 	twice |= *word & bits;
 	if (TN_UNLIKELY(twice != 0)) {
+		const chunk *c = stock_chunk_at(s, grid_base_of(&s->grid, word));
 		const grid *g = stock_grid_of(s, c);
 		size_t bit = (size_t)(word - c->bits) * TN_WORD_BITS + (size_t)__builtin_ctzll(twice);
 		tn_panic(s->kind, s->name, "%s: %p is free twice", operation,
@@ -286,51 +290,50 @@ static size_t stock_return_fresh(stock *s, void *const *slots, size_t count, con
 	return back;
 }
 
-/* Sets the bits of slots up to the first that is not in this chunk, and returns how many those are.
- * Neighbours mostly share a word of bits. It is written when the next slot needs another word: a chain
+/* The chunk that a slot comes back to; it leaves its rank until it is settled. */
+static inline chunk *stock_change_chunk(
+	stock *s, const void *slot, chunk **changed, const char *operation) {
+	chunk *c = stock_chunk_of(s, slot, operation);
+	if (c->changed)
+		return c;
+	stock_unlink_chunk(s, c);
+	c->changed = true;
+	c->next = *changed;
+	return *changed = c;
+}
+
+/* Neighbours mostly share a word of bits. It is written when the next slot needs another word: a chain
  * of writes to one word would be slower. */
-TN_INLINE size_t stock_give_to(
-	const stock *s, chunk *c, void *const *slots, size_t count, const char *operation) {
-	const grid *g = stock_grid_of(s, c);
-	const uintptr_t first = (uintptr_t)c->base + grid_lead(g);
-	const size_t end = g->head_offset;
-	const unsigned grain_bits = g->grain_bits;
-	uint64_t *word = c->bits, bits = 0, twice = 0;
-	size_t i = 0;
-	for (; i < count && (uintptr_t)slots[i] - first < end; i++) {
-		size_t bit = ((uintptr_t)slots[i] - first) >> grain_bits;
-		uint64_t *next = &c->bits[bit / TN_WORD_BITS], mask = (uint64_t)1 << (bit % TN_WORD_BITS);
+void tn_stock_give(stock *s, void *const *slots, size_t count, const char *operation) {
+	const grid *g = &s->grid;
+	chunk *c = NULL, *changed = NULL;
+	uint64_t nothing = 0, *word = &nothing, bits = 0, twice = 0;
+	uintptr_t first = UINTPTR_MAX; /* where slots begin in `c` */
+	for (size_t i = stock_return_fresh(s, slots, count, operation); i < count; i++) {
+		if ((uintptr_t)slots[i] - first >= g->head_offset) {
+			c = stock_change_chunk(s, slots[i], &changed, operation);
+			g = stock_grid_of(s, c);
+			first = grid_base_of(g, slots[i]) + grid_lead(g);
+			if (TN_UNLIKELY((uintptr_t)slots[i] - first >= g->head_offset))
+				tn_stock_refuse(s, slots[i], operation);
+		}
+		const size_t bit = ((uintptr_t)slots[i] - first) >> g->grain_bits;
+		const uint64_t mask = (uint64_t)1 << (bit % TN_WORD_BITS);
+		uint64_t *next = &c->bits[bit / TN_WORD_BITS];
 		if (next != word) {
-			stock_set_bits(s, c, word, bits, twice, operation);
+			stock_set_bits(s, word, bits, twice, operation);
 			word = next;
 			bits = 0;
 		}
 		twice |= bits & mask;
 		bits |= mask;
+		c->free++;
 	}
-	stock_set_bits(s, c, word, bits, twice, operation);
-	c->free += i;
-	return i;
-}
-
-void tn_stock_give(stock *s, void *const *slots, size_t count, const char *operation) {
-	chunk *changed = NULL;
-	size_t i = stock_return_fresh(s, slots, count, operation);
-	while (i < count) {
-		chunk *c = stock_chunk_of(s, slots[i], operation);
-		size_t given = stock_give_to(s, c, slots + i, count - i, operation);
-		if (TN_UNLIKELY(given == 0))
-			tn_stock_refuse(s, slots[i], operation);
-		i += given;
-		if (c->changed)
-			continue;
-		c->changed = true;
-		c->next_changed = changed;
-		changed = c;
-	}
-	for (chunk *c = changed; c != NULL; c = c->next_changed) {
-		c->changed = false;
-		stock_settle_chunk(s, c);
+	stock_set_bits(s, word, bits, twice, operation);
+	for (chunk *next; changed != NULL; changed = next) {
+		next = changed->next;
+		changed->changed = false;
+		stock_settle_chunk(s, changed);
 	}
 	tn_set(&s->outside, stock_count_outside(s) - count, TN_RELAXED);
 }
@@ -423,7 +426,7 @@ bool tn_stock_lay_out(stock *s, size_t align, size_t chunk_bytes) {
 	const grid_tail tail = {.head = sizeof(chunk),
 		.per_word = sizeof(uint64_t) + states,
 		.per_slot = TN_MODE == TN_MODE_DEBUG ? sizeof(slot_record) : 0,
-		.align = TN_OS_LINE};
+		.align = sizeof(void *)};
 	grid *g = &s->grid;
 	g->lead = tn_round_up(fence, align);
 	g->stride = grid_choose_stride(tn_round_up(g->lead + g->slot_size + fence, align), align);

@@ -40,14 +40,14 @@ typedef struct slot_record {
 typedef struct chunk {
 	char *base;
 	const struct grid *grid;
-	struct chunk *next, **link;             /* in the list of its rank */
+	size_t quarantined;                     /* debug: slots that are neither free nor live */
 	struct chunk *next_chunk, **link_chunk; /* in the list of all chunks */
-	struct chunk *next_changed;
-	size_t free;        /* bits that are set */
-	size_t quarantined; /* debug: slots that are neither free nor live */
+	struct chunk *next, **link;             /* in the list of its rank, or of changed ones */
 	TN_ATOMIC(size_t) carved;
+	/* Touched with each slot that comes back, so next to the bits. */
+	size_t free;  /* bits that are set */
 	bool empty;   /* is in the list of empty chunks: all carved slots are free */
-	bool changed; /* slots came back, and it was not settled since */
+	bool changed; /* slots came back, and it is in no rank until it is settled */
 	uint64_t bits[];
 } chunk;
 
