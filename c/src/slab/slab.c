@@ -278,7 +278,9 @@ static void slab_settle(slab *s, size_t freed) {
 
 /* The loaded magazine is full: loads the other one, empty. */
 static TN_COLD void slab_return(slab *s) {
-	tn_stock_give(&s->stock, s->spare + 1, s->spare_count, "flush");
+	void **slots = s->spare + 1;
+	size_t fresh = tn_stock_return_fresh(&s->stock, slots, s->spare_count, "flush");
+	tn_stock_give(&s->stock, slots + fresh, s->spare_count - fresh, "flush");
 	s->spare_count = 0;
 	slab_load_spare(s);
 	slab_settle(s, s->spare_count);

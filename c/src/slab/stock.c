@@ -271,11 +271,8 @@ static inline void stock_set_bits(
 	*word |= bits;
 }
 
-/* The slots that were carved last are fresh again if they come back in the reverse order, as those do
- * that were in a magazine all the time. So slots that were never handed out are not mixed with free
- * ones. Returns how many that are. A chunk without fresh slots stays so: at most one in use has
- * some. */
-static size_t stock_return_fresh(stock *s, void *const *slots, size_t count, const char *operation) {
+/* A chunk without fresh slots stays so: at most one in use has some. */
+size_t tn_stock_return_fresh(stock *s, void *const *slots, size_t count, const char *operation) {
 	if (count == 0 || s->init != NULL)
 		return 0;
 	chunk *c = stock_chunk_of(s, slots[0], operation);
@@ -286,6 +283,7 @@ static size_t stock_return_fresh(stock *s, void *const *slots, size_t count, con
 		return 0;
 	tn_set(&c->carved, carved - back, TN_RELAXED);
 	s->carved -= back;
+	tn_set(&s->outside, stock_count_outside(s) - back, TN_RELAXED);
 	stock_settle_chunk(s, c);
 	return back;
 }
@@ -308,13 +306,15 @@ void tn_stock_give(stock *s, void *const *slots, size_t count, const char *opera
 	const grid *g = &s->grid;
 	chunk *c = NULL, *changed = NULL;
 	uint64_t nothing = 0, *word = &nothing, bits = 0, twice = 0;
-	uintptr_t first = UINTPTR_MAX; /* where slots begin in `c` */
-	for (size_t i = stock_return_fresh(s, slots, count, operation); i < count; i++) {
-		if ((uintptr_t)slots[i] - first >= g->head_offset) {
+	uintptr_t first = 0; /* where slots begin in `c` */
+	size_t end = 0;      /* bytes of its carved ones */
+	for (size_t i = 0; i < count; i++) {
+		if ((uintptr_t)slots[i] - first >= end) {
 			c = stock_change_chunk(s, slots[i], &changed, operation);
 			g = stock_grid_of(s, c);
 			first = grid_base_of(g, slots[i]) + grid_lead(g);
-			if (TN_UNLIKELY((uintptr_t)slots[i] - first >= g->head_offset))
+			end = stock_carved_bytes(s, c);
+			if (TN_UNLIKELY((uintptr_t)slots[i] - first >= end))
 				tn_stock_refuse(s, slots[i], operation);
 		}
 		const size_t bit = ((uintptr_t)slots[i] - first) >> g->grain_bits;

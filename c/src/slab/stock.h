@@ -88,6 +88,12 @@ size_t tn_stock_take(stock *s, void **slots, size_t count, size_t fresh);
  * already. */
 void tn_stock_give(stock *s, void *const *slots, size_t count, const char *operation);
 
+/* The slots that were carved last are fresh again if `slots` begins with them, in reverse order. So
+ * slots that were in a magazine all the time, and never handed out, are not mixed with free ones.
+ *
+ * returns  how many that are */
+size_t tn_stock_return_fresh(stock *s, void *const *slots, size_t count, const char *operation);
+
 /* Gives empty chunks back to their source until `keep` of them are left. */
 void tn_stock_trim(stock *s, size_t keep);
 
