@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tenure-alloc/tenure/go/internal/account"
+	"github.com/tenure-alloc/tenure/go/internal/observe"
 	"github.com/tenure-alloc/tenure/go/internal/pages"
 )
 
@@ -123,6 +124,7 @@ func list(r *record) {
 	}
 	newest = r
 	listMu.Unlock()
+	observe.Made(r)
 }
 
 func unlist(r *record, ends int64) {
@@ -138,6 +140,7 @@ func unlist(r *record, ends int64) {
 	r.next, r.prev = nil, nil
 	freed += ends
 	listMu.Unlock()
+	observe.Ended(r)
 }
 
 // A Leak is an arena that was collected without Free.

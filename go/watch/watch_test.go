@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"runtime/metrics"
+	"runtime/pprof"
 	"strings"
 	"testing"
 
@@ -135,6 +136,40 @@ func TestExpvar(t *testing.T) {
 		}
 	}
 	t.Errorf("%+v", s.Pools)
+}
+
+func madeHere(t *testing.T) *arena.Arena {
+	t.Helper()
+	return arena.NewArena(arena.Fast)
+}
+
+// The profile has the live arenas that were made while it was on, by their makers.
+func TestProfile(t *testing.T) {
+	text := func() string {
+		var b strings.Builder
+		if err := pprof.Lookup("tenure_arena").WriteTo(&b, 1); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	before := madeHere(t)
+	Profile(true)
+	defer Profile(false)
+	a, b := madeHere(t), madeHere(t).Child()
+	profile := text()
+	if !strings.HasPrefix(profile, "tenure_arena profile: total 3\n") {
+		t.Error(profile)
+	}
+	// Each stack begins with the caller of the arena's package.
+	if strings.Contains(profile, "tenure/go/arena.") || strings.Count(profile, "watch.madeHere") != 2 {
+		t.Error(profile)
+	}
+	before.Free()
+	a.Free()
+	b.Free()
+	if profile := text(); !strings.HasPrefix(profile, "tenure_arena profile: total 1\n") {
+		t.Error(profile)
+	}
 }
 
 func TestPercentile(t *testing.T) {
