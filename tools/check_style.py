@@ -396,6 +396,22 @@ def check_sources(path, text):
             yield line_of(text, match.start()), f"no results are named for {figure[0]}"
 
 
+def check_rules(path, text):
+    """Each rule is cited by a test of Go, or the table says that Go does not have it. C's tests compare
+    their citations themselves."""
+    rules = set(re.findall(r"^- \*\*(B\d+)\*\*", text, re.M))
+    absent = set(re.findall(r"B\d+", " ".join(re.findall(r"^\| Go \| ([B\d ]+) \|", text, re.M))))
+    tests = [file for file in files_of_the_tree() if re.match(r"go/.*_test\.go$", file)]
+    cited = {rule for file in tests for comment in re.findall(r"//.*", read(file))
+             for rule in re.findall(r"\bB\d+\b", comment)}
+    for rule in sorted(rules - cited - absent):
+        yield 1, f"{rule} is cited by no test of Go"
+    for rule in sorted((cited | absent) - rules):
+        yield 1, f"Go cites or lacks {rule}, which is no rule"
+    for rule in sorted(cited & absent):
+        yield 1, f"{rule} is cited by a test of Go, and the table says that Go does not have it"
+
+
 def is_written(path):
     """A text that people write, not the output of a run."""
     return path.endswith(TEXT) and not path.startswith("bench/results/")
@@ -415,6 +431,7 @@ RULES = [
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_layers]),
     (lambda path: re.match(r"c/src/\w+/.*\.[ch]$", path), [check_prefixes]),
     (lambda path: re.match(r"c/src/(?!base/)\w+/.*\.[ch]$", path), [check_inner_verbs]),
+    (lambda path: path == "spec/behaviour.md", [check_rules]),
     (lambda path: path == "c/src/tenure.c", [check_unity]),
     (lambda path: path == "c/src/README.md", [check_exceptions]),
     (lambda path: path.endswith(".md"), [check_links]),
