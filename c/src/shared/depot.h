@@ -78,7 +78,7 @@ enum {
 	DEPOT_BYTES = 256,
 	DEPOTS_IN_PAGE = 4096 / DEPOT_BYTES,
 	SHARDS_LEAST = 8,
-	SHARDS_MOST = 64,
+	SHARDS_MOST = 32,
 	DEPOT_PAGES = SHARDS_MOST / DEPOTS_IN_PAGE,
 };
 _Static_assert(sizeof(depot) <= DEPOT_BYTES, "a depot fits into its place");
@@ -497,7 +497,8 @@ static inline magazine *tn_depots_take_surplus(depots *all, depot_seat *seat, bo
 
 /* ---- shards ---- */
 
-/* One for each processor, and a few where these are few: more gain nothing. */
+/* One for each processor, and a few where these are few: more gain nothing. Above SHARDS_MOST a look
+ * through all of them costs more than it saves (docs/scaling.md). */
 static inline size_t tn_depots_shards_for(size_t processors) {
 	size_t count = SHARDS_LEAST;
 	while (count < processors && count < SHARDS_MOST)
