@@ -334,13 +334,13 @@ static inline void depot_end_windows(depots *all, depot *d) {
 	tn_set(&d->windows, windows, TN_RELAXED);
 }
 
-/* Returns a magazine that must leave, full or empty; NULL when none must. */
-static inline magazine *depot_take_surplus(depots *all, depot *d) {
+static inline bool depot_is_over(const depots *all, const depot *d) {
 	size_t slots = tn_get(&d->slots, TN_RELAXED);
-	bool over = slots > tn_get(&all->shard_slots, TN_RELAXED) || (slots > 0 && depots_are_over(all));
-	if (tn_get(&d->windows, TN_RELAXED) == tn_get(&all->windows, TN_RELAXED) &&
-		tn_get(&d->surplus, TN_RELAXED) == 0 && !over)
-		return NULL;
+	return slots > tn_get(&all->shard_slots, TN_RELAXED) || (slots > 0 && depots_are_over(all));
+}
+
+static inline magazine *depot_find_surplus(depots *all, depot *d) {
+	bool over = depot_is_over(all, d);
 	depot_enter(d);
 	depot_end_windows(all, d);
 	bool full = d->full.surplus > 0 || over;
@@ -353,6 +353,15 @@ static inline magazine *depot_take_surplus(depots *all, depot *d) {
 	tn_set(&d->surplus, d->full.surplus + d->empty.surplus, TN_RELAXED);
 	depot_leave(d);
 	return m;
+}
+
+/* Returns a magazine that must leave, full or empty; NULL when none must. Mostly none must, and that is
+ * seen without the lock. */
+static inline magazine *depot_take_surplus(depots *all, depot *d) {
+	if (TN_LIKELY(tn_get(&d->windows, TN_RELAXED) == tn_get(&all->windows, TN_RELAXED) &&
+				  tn_get(&d->surplus, TN_RELAXED) == 0 && !depot_is_over(all, d)))
+		return NULL;
+	return depot_find_surplus(all, d);
 }
 
 /* ---- exchanges ---- */
@@ -472,20 +481,22 @@ static inline bool tn_depots_turn(const depots *all, depot_seat *seat) {
 	return true;
 }
 
-/* Ends the window of all depots once `window` slots have come or gone in it. */
-static inline void tn_depots_end_window(depots *all, depot_seat *seat, size_t window) {
+/* Ends the window of all depots once `window` slots have come or gone in it; returns whether it did. */
+static inline bool tn_depots_end_window(depots *all, depot_seat *seat, size_t window) {
 	size_t moved = tn_add(&all->moved, seat->moved, TN_RELAXED) + seat->moved;
 	seat->moved = 0;
 	/* Of two threads that see the end of a window, one ends it; a window of 0 is one thread's. */
-	if (window == 0 || (moved >= window && tn_replace(&all->moved, &moved, 0, TN_RELAXED)))
+	bool ended = window == 0 || (moved >= window && tn_replace(&all->moved, &moved, 0, TN_RELAXED));
+	if (ended)
 		tn_add(&all->windows, 1, TN_RELAXED);
+	return ended;
 }
 
 /* Returns a magazine that must leave, full or empty, or NULL: of the thread's own depot, and in its
  * turn of one other after the other, so that shards without threads decay too. */
 static inline magazine *tn_depots_take_surplus(depots *all, depot_seat *seat, bool turn) {
 	magazine *m = depot_take_surplus(all, depot_at(all, seat->own));
-	if (m != NULL || !turn)
+	if (m != NULL || !turn || tn_get(&all->shard_count, TN_RELAXED) == 0)
 		return m;
 	m = depot_take_surplus(all, depot_at(all, seat->tended));
 	if (m == NULL)

@@ -221,11 +221,12 @@ static void cache_settle(cache *c, local *l) {
 	}
 	bool turn = tn_depots_turn(&c->depots, &l->seat);
 	for (int i = 0; i < SURPLUS_AT_ONCE; i++) {
-		if (turn)
-			tn_depots_end_window(&c->depots, &l->seat, c->owner->window_of(c));
+		bool ended = turn && tn_depots_end_window(&c->depots, &l->seat, c->owner->window_of(c));
 		magazine *m = tn_depots_take_surplus(&c->depots, &l->seat, turn);
 		if (m != NULL)
 			cache_return_magazine(c, m);
+		else if (!ended)
+			return;
 	}
 }
 
