@@ -14,6 +14,7 @@ case ${1:-} in
 quick)
 	$go test ./...
 	$go test -race -short ./...
+	$go test -tags tenurecheck ./pool
 	(cd ../bench/go && GOEXPERIMENT=arenas ../../tools/go.sh test .)
 	;;
 long)
