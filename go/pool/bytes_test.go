@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"io"
 	"math/rand"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 func TestClasses(t *testing.T) {
@@ -116,6 +119,74 @@ func TestBytesBound(t *testing.T) {
 	none.Put(none.GetN(100))
 	if s := none.Stats(); s.Idle != 0 || s.Refused != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// B37, B41, B48: many goroutines with buffers that pass between them, ticks, drains and
+// collections, within a bound that is often reached. No buffer has two users.
+func TestBytesWithManyGoroutines(t *testing.T) {
+	const most = 20_000
+	p := NewBytes(BytesConfig{MaxBytes: most, IdleDecay: -1})
+	var out sync.Map
+	passed := make(chan *Buf, 16)
+	put := func(b *Buf) {
+		out.Delete(b)
+		p.Put(b)
+	}
+	var users, helpers sync.WaitGroup
+	for user := range 6 {
+		users.Add(1)
+		go func() {
+			defer users.Done()
+			for round := range repeats(3000) {
+				b := p.GetN((user*131 + round*17) % 2000)
+				if _, twice := out.LoadOrStore(b, true); twice {
+					t.Error("a buffer has two users")
+				}
+				if round%5 == 0 {
+					b.B = append(b.B, make([]byte, round%3000)...)
+				}
+				select {
+				case passed <- b:
+				case other := <-passed:
+					put(other)
+					put(b)
+				}
+			}
+		}()
+	}
+	stop := make(chan struct{})
+	helpers.Add(1)
+	go func() {
+		defer helpers.Done()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				for _, one := range p.classes {
+					one.tick()
+				}
+				p.Drain()
+				runtime.GC()
+				if s := p.Stats(); s.IdleBytes > most {
+					t.Errorf("%d bytes idle", s.IdleBytes)
+				}
+			}
+		}
+	}()
+	users.Wait()
+	close(stop)
+	helpers.Wait()
+	if s := p.Stats(); s.InUse != int64(len(passed)) {
+		t.Errorf("%d out: %+v", len(passed), s)
+	}
+	for len(passed) > 0 {
+		put(<-passed)
+	}
+	p.Close()
+	if s := p.Stats(); s.InUse != 0 || s.Idle != 0 || p.classes[0].reserve.used() != 0 {
+		t.Errorf("%+v, %d bytes reserved", s, p.classes[0].reserve.used())
 	}
 }
 
