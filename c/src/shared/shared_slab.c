@@ -35,8 +35,7 @@ enum { RECORD_GAP = 13 * TN_OS_LINE };
 
 /* Create sets most fields for good; the others are written under the lock. */
 typedef struct shared_slab {
-	tn_shared_slab hot;
-	cache cache;
+	cache cache; /* begins with the key, which is all of tn_shared_slab */
 	tn_lock lock;
 	uint32_t state;
 	size_t retain_chunks;
@@ -51,6 +50,14 @@ _Static_assert(
 	offsetof(shared_slab, state) + sizeof(uint32_t) <= sizeof(tn_shared_slab) + TN_STAND_IN_BYTES,
 	"stand-in");
 _Static_assert(_Alignof(shared_slab) <= TN_STAND_IN_ALIGN, "stand-in");
+
+_Static_assert(
+	offsetof(shared_slab, cache) == 0 && offsetof(cache, key) == offsetof(tn_shared_slab, key),
+	"one key");
+
+static tn_shared_slab *shared_front_of(shared_slab *s) {
+	return (tn_shared_slab *)(void *)s;
+}
 
 static shared_slab *shared_of_cache(const cache *c) {
 	return (shared_slab *)(void *)((char *)(uintptr_t)c - offsetof(shared_slab, cache));
@@ -223,7 +230,7 @@ void tn_shared_slab_set_state(tn_shared_slab *hot, void *p, enum slot_state from
 static void shared_set_free(shared_slab *s, void *p) {
 	if (TN_MODE == TN_MODE_RELEASE)
 		return;
-	tn_shared_slab_set_state(&s->hot, p, SLOT_LIVE, SLOT_FREE, "free", NULL);
+	tn_shared_slab_set_state(shared_front_of(s), p, SLOT_LIVE, SLOT_FREE, "free", NULL);
 	if (s->stock.init == NULL)
 		tn_wipe_slot(p, s->stock.grid.slot_size);
 }
@@ -266,8 +273,16 @@ bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count)
 	if (count > tn_min(s->stock.limit_bytes, PTRDIFF_MAX) / s->stock.grid.slot_size)
 		return errno = ENOMEM, false;
 	size_t done = 0;
-	while (done < count && (slots[done] = tn_shared_slab_alloc(hot)) != NULL)
-		done++;
+	/* A slab of which many are taken comes near at once. */
+	tn_near *near = &tn_near_slab;
+	for (; done < count; done++) {
+		void *p = near->key == hot->key ? tn_top_pop(&near->top) : NULL;
+		if (TN_UNLIKELY(p == NULL))
+			p = shared_set_live(s, tn_cache_take_slow(&s->cache, near));
+		if (TN_UNLIKELY(p == NULL))
+			break;
+		slots[done] = p;
+	}
 	bool all = done == count;
 	/* Backwards, so that the thread gets the same slots in the same order again. */
 	while (!all && done > 0)
@@ -460,8 +475,7 @@ tn_shared_slab *tn_shared_slab_make(
 	s->cache.name = s->stock.name;
 	s->cache.owner_lock = &s->lock;
 	tn_cache_make(&s->cache);
-	s->hot.key = s->cache.key;
-	return &s->hot;
+	return shared_front_of(s);
 }
 
 bool tn_shared_slab_list(
@@ -494,7 +508,7 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 	tn_stock_end(&s->stock);
 	tn_chunk_source source = s->stock.source;
 	s->state = TN_DEAD;
-	s->hot.key = DEAD_KEY;
+	s->cache.key = DEAD_KEY;
 	tn_chunk_release(&source, s->own, s->own_bytes, TN_OS_PAGE);
 }
 

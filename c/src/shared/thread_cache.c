@@ -39,8 +39,13 @@ enum {
 	EXCHANGES_TO_GROW = 4,
 	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
 	DEAD_LOCALS = 64,
+	/* Caches differ in where their magazines begin and in the slot that they hand out first. Otherwise
+	 * a thread that goes from cache to cache would find all these words in a few sets of its
+	 * processor's first cache. */
+	COLOURS = 8,
+	COLOUR_WORDS = 64 / sizeof(void *),
+	COLOUR_SLOTS = 5,
 	FAR_TAKES = 256, /* then a cache that is far comes near */
-	CHAIN_COUNT = 16,
 	/* Locals must not share the low 12 bits of address with the records of slabs (which have those of
 	 * objects): a load of one after a store to the other would wait for it. */
 	LOCALS_GAP = 16 * TN_OS_LINE,
@@ -52,13 +57,8 @@ _Static_assert(TN_DEPOT_WORDS - 1 >= TN_MAGAZINE_SLOTS_MAX, "a magazine has room
 
 TN_THREAD tn_near tn_near_slab, tn_near_pool;
 
-enum locals_state { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED };
-
 /* Owner thread only. */
-static _Thread_local struct {
-	enum locals_state state;
-	local *chain[CHAIN_COUNT]; /* by the low bits of their keys */
-} thread_locals;
+TN_THREAD local_chains tn_cache_locals;
 
 /* Under its lock. Locals live in pages that are never given back. */
 static struct {
@@ -284,8 +284,10 @@ static void *cache_take_from_owner(cache *c, local *l) {
 		return found[0];
 	}
 	m->count = count;
-	for (size_t i = 0; i < count; i++)
-		m->words[TN_DEPOT_WORDS - 1 - i] = found[i];
+	for (size_t i = 0, from = c->key * COLOUR_SLOTS % count; i < count; i++) {
+		m->words[TN_DEPOT_WORDS - 1 - i] = found[from];
+		from = from + 1 == count ? 0 : from + 1;
+	}
 	cache_begin_change(l);
 	cache_load_full(l, m);
 	cache_end_change(l);
@@ -466,17 +468,17 @@ static void cache_visit_as_guest(local *l, void (*visit)(cache *c, local *l)) {
 
 /* First all are flushed, twice: a callback may give slots, by a handle, to a local that is flushed. */
 static void cache_end_thread(void) {
-	thread_locals.state = LOCALS_CLOSED;
+	tn_cache_locals.state = LOCALS_CLOSED;
 	cache_move_far(&tn_near_slab);
 	cache_move_far(&tn_near_pool);
 	tn_lock_take(&registry.lock);
-	for (size_t i = 0; i < 2 * CHAIN_COUNT; i++)
-		for (local *l = thread_locals.chain[i % CHAIN_COUNT]; l != NULL; l = l->next_of_thread)
+	for (size_t i = 0; i < 2 * CACHE_CHAINS; i++)
+		for (local *l = tn_cache_locals.chain[i % CACHE_CHAINS]; l != NULL; l = l->next_of_thread)
 			cache_visit_as_guest(l, cache_give_all);
-	for (size_t i = 0; i < CHAIN_COUNT; i++)
-		while (thread_locals.chain[i] != NULL) {
-			local *l = thread_locals.chain[i];
-			thread_locals.chain[i] = l->next_of_thread;
+	for (size_t i = 0; i < CACHE_CHAINS; i++)
+		while (tn_cache_locals.chain[i] != NULL) {
+			local *l = tn_cache_locals.chain[i];
+			tn_cache_locals.chain[i] = l->next_of_thread;
 			cache_visit_as_guest(l, cache_give_all_and_unlink);
 			cache_end_local(l);
 		}
@@ -504,10 +506,10 @@ static local *cache_take_place(void) {
 }
 
 static local *cache_make_local(cache *c) {
-	if (thread_locals.state == LOCALS_NEW && !tn_os_on_thread_exit(TN_EXIT_LOCALS, cache_end_thread))
+	if (tn_cache_locals.state == LOCALS_NEW && !tn_os_on_thread_exit(TN_EXIT_LOCALS, cache_end_thread))
 		return NULL;
-	thread_locals.state = LOCALS_OPEN;
-	local **chain = &thread_locals.chain[c->key % CHAIN_COUNT];
+	tn_cache_locals.state = LOCALS_OPEN;
+	local **chain = &tn_cache_locals.chain[c->key % CACHE_CHAINS];
 	tn_lock_take(&registry.lock);
 	cache_end_dead_locals(chain);
 	local *l = cache_take_place();
@@ -517,7 +519,7 @@ static local *cache_make_local(cache *c) {
 			.flushes = tn_get(&c->flushes, TN_RELAXED),
 			.cache = c,
 			.capacity = (uint16_t)c->least_capacity,
-			.thread = &thread_locals,
+			.thread = &tn_cache_locals,
 			.next_of_thread = *chain};
 		tn_set(&l->top_at, &l->hot.top, TN_RELAXED);
 		cache_load_none(l);
@@ -531,17 +533,9 @@ static local *cache_make_local(cache *c) {
 	return l;
 }
 
-/* The calling thread's part, NULL if it has none. */
-static local *cache_find_local(const cache *c) {
-	local *l = thread_locals.chain[c->key % CHAIN_COUNT];
-	while (l != NULL && l->key != c->key)
-		l = l->next_of_thread;
-	return l;
-}
-
-/* The same, made if there is none. */
+/* The calling thread's part, made if there is none. */
 static local *cache_local_of(cache *c) {
-	if (thread_locals.state == LOCALS_CLOSED)
+	if (tn_cache_locals.state == LOCALS_CLOSED)
 		return NULL;
 	local *l = cache_find_local(c);
 	return l == NULL ? cache_make_local(c) : l;
@@ -561,7 +555,7 @@ cache *tn_cache_of_handle(const local *l, const char *operation) {
 	if (c == NULL)
 		tn_panic(
 			"handle", NULL, "%s: the slab or the thread of %p is no more", operation, (const void *)l);
-	if (TN_MODE != TN_MODE_RELEASE && l->thread != &thread_locals)
+	if (TN_MODE != TN_MODE_RELEASE && l->thread != &tn_cache_locals)
 		tn_panic(c->kind, c->name, "%s: the handle %p is another thread's", operation, (const void *)l);
 	return c;
 }
@@ -587,7 +581,7 @@ static local *cache_local_near(cache *c, tn_near *at) {
 	return l;
 }
 
-static __attribute__((noinline)) void *cache_take_slow(cache *c, tn_near *at) {
+__attribute__((noinline)) void *tn_cache_take_slow(cache *c, tn_near *at) {
 	local *l = cache_local_near(c, at);
 	if (l != NULL)
 		return cache_take_slot(c, l);
@@ -595,27 +589,12 @@ static __attribute__((noinline)) void *cache_take_slow(cache *c, tn_near *at) {
 	return c->owner->take_slots(c, &p, 1) == 1 ? p : NULL;
 }
 
-/* A local that is near has an empty top here, and takes the slow path too. */
-void *tn_cache_take(cache *c, tn_near *at) {
-	local *l = cache_find_local(c);
-	void *p;
-	if (TN_UNLIKELY(l == NULL || --l->far_takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
-		return cache_take_slow(c, at);
-	return p;
-}
-
-static __attribute__((noinline)) void cache_give_slow(cache *c, tn_near *at, void *p) {
+__attribute__((noinline)) void tn_cache_give_slow(cache *c, tn_near *at, void *p) {
 	local *l = cache_local_near(c, at);
 	if (l != NULL)
 		cache_give_slot(c, l, p);
 	else
 		c->owner->give_slots(c, &p, 1);
-}
-
-void tn_cache_give(cache *c, tn_near *at, void *p) {
-	local *l = cache_find_local(c);
-	if (TN_UNLIKELY(l == NULL || !tn_top_push(&l->hot.top, p)))
-		cache_give_slow(c, at, p);
 }
 
 void tn_cache_flush(cache *c) {
@@ -769,7 +748,7 @@ static void cache_end_lost_threads(void) {
 		c->guests = 0;
 		for (local *l = c->locals, *next; l != NULL; l = next) {
 			next = l->next_of_cache;
-			if (l->thread == &thread_locals)
+			if (l->thread == &tn_cache_locals)
 				continue;
 			c->orphaned = true;
 			if (tn_get(&l->changes, TN_RELAXED) % 2 == 0)
@@ -788,6 +767,8 @@ void tn_cache_make(cache *c) {
 	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
+	size_t colour = c->key % COLOURS * COLOUR_WORDS;
+	c->least_capacity = (uint32_t)tn_min(c->least_capacity + colour, c->most_capacity);
 	TN_LIST_PUSH(&registry.caches, c, next, link);
 	tn_lock_give(&registry.lock);
 }

@@ -59,6 +59,17 @@ typedef struct local {
 	TN_GUARDED(TN_GUARDED(struct local *) *) link_of_cache;
 } local;
 
+#define CACHE_CHAINS 16
+
+enum locals_state { LOCALS_NEW, LOCALS_OPEN, LOCALS_CLOSED };
+
+/* A thread's locals. */
+typedef struct local_chains {
+	enum locals_state state;
+	local *chain[CACHE_CHAINS]; /* by the low bits of their keys */
+} local_chains;
+extern TN_THREAD local_chains tn_cache_locals TN_THREAD_NEAR;
+
 struct cache {
 	uint64_t key;
 	const cache_owner *owner;
@@ -90,10 +101,36 @@ void tn_cache_end(cache *c);
  * memory. */
 local *tn_cache_handle(cache *c);
 
+/* For tn_cache_take and tn_cache_give. */
+void *tn_cache_take_slow(cache *c, tn_near *at);
+void tn_cache_give_slow(cache *c, tn_near *at, void *p);
+
+/* The calling thread's part, NULL if it has none. */
+static inline local *cache_find_local(const cache *c) {
+	local *l = tn_cache_locals.chain[c->key % CACHE_CHAINS];
+	while (TN_LIKELY(l != NULL) && TN_UNLIKELY(l->key != c->key))
+		l = l->next_of_thread;
+	return l;
+}
+
 /* For the calling thread, when the inlined pop or push failed: `take` returns NULL with errno when
- * there is no slot, `give` never fails. A cache that is asked often comes near. */
-void *tn_cache_take(cache *c, tn_near *at);
-void tn_cache_give(cache *c, tn_near *at, void *p);
+ * there is no slot, `give` never fails. A cache that is asked often comes near. A local that is near
+ * has an empty top here, and takes the slow path too.
+ *
+ * Inlined, because jumps from function to function are much of the time of so short a call. */
+static inline void *tn_cache_take(cache *c, tn_near *at) {
+	local *l = cache_find_local(c);
+	void *p;
+	if (TN_UNLIKELY(l == NULL || --l->far_takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
+		return tn_cache_take_slow(c, at);
+	return p;
+}
+
+static inline void tn_cache_give(cache *c, tn_near *at, void *p) {
+	local *l = cache_find_local(c);
+	if (TN_UNLIKELY(l == NULL || !tn_top_push(&l->hot.top, p)))
+		tn_cache_give_slow(c, at, p);
+}
 
 /* The cache that a handle is of; panics unless it is alive and the handle this thread's. */
 cache *tn_cache_of_handle(const local *l, const char *operation);

@@ -129,7 +129,7 @@ void tn_list_begin_age(tn_node *, uint64_t) {
 static inline void library_begin(void) {
 	memset((void *)&registry, 0, sizeof registry);
 	memset((void *)&no_magazine, 0, sizeof no_magazine);
-	memset((void *)thread_locals_of, 0, sizeof thread_locals_of);
+	memset((void *)tn_cache_locals_of, 0, sizeof tn_cache_locals_of);
 	memset((void *)tn_near_slab_of, 0, sizeof tn_near_slab_of);
 	memset((void *)tn_near_pool_of, 0, sizeof tn_near_pool_of);
 	memset(chunk_owners, 0, sizeof chunk_owners);
@@ -149,14 +149,14 @@ static inline void library_begin(void) {
 
 /* Runs at a thread's end; other destructors may call the library afterwards. */
 static inline void library_exit_thread(void) {
-	if (thread_locals.state == LOCALS_OPEN)
+	if (tn_cache_locals.state == LOCALS_OPEN)
 		at_thread_exit();
 }
 
 /* Another thread starts in the place of this one. */
 static inline void library_renew_thread(void) {
 	library_exit_thread();
-	memset((void *)&thread_locals, 0, sizeof thread_locals);
+	memset((void *)&tn_cache_locals, 0, sizeof tn_cache_locals);
 	memset((void *)&tn_near_slab, 0, sizeof tn_near_slab);
 	memset((void *)&tn_near_pool, 0, sizeof tn_near_pool);
 }

@@ -170,7 +170,7 @@ const char tn_mode_marker = 0;
 #define TN_THREAD_SYMBOL(name)
 #define _Thread_local
 #define OF_THREAD [__builtin_is_constant_evaluated() ? engine::THREADS : engine::thread()]
-#define thread_locals thread_locals_of OF_THREAD
+#define tn_cache_locals tn_cache_locals_of OF_THREAD
 #define tn_near_slab tn_near_slab_of OF_THREAD
 #define tn_near_pool tn_near_pool_of OF_THREAD
 
