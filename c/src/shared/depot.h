@@ -445,6 +445,16 @@ static inline void depot_move_slots(const depots *all, magazine *to, magazine *m
 	memcpy(depot_first_slot(to), from, moved * sizeof(void *));
 }
 
+/* A thread that flushes leaves all that its shard holds to others. */
+static inline void tn_depots_need_nothing(depots *all, const depot_seat *seat) {
+	if (seat->own == 0)
+		return;
+	depot *d = depot_at(all, seat->own);
+	depot_enter(d);
+	d->run = d->need = d->need_before = 0;
+	depot_leave(d);
+}
+
 /* Gives the common depot a magazine with any number of slots. Returns whether there was room: if not,
  * `m` stays the caller's. `in_spite` of the bounds there always is. */
 static inline bool tn_depots_give_some(depots *all, magazine *m, bool in_spite) {

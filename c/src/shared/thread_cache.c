@@ -189,9 +189,11 @@ static void cache_return_magazine(cache *c, magazine *m) {
 	c->owner->give_magazine(c, m);
 }
 
-/* Both magazines go to the common depot, or where there is no room to the owner. */
+/* Both magazines go to the common depot, or where there is no room to the owner. What the thread's
+ * shard holds may be taken by others. */
 static void cache_give_all(cache *c, local *l) {
 	magazine *held[2];
+	tn_depots_need_nothing(&c->depots, &l->seat);
 	cache_unload_both(l, held);
 	for (size_t i = 0; i < 2; i++) {
 		magazine *m = held[i];
