@@ -26,7 +26,7 @@ PERCENTILES = [("p50_ns", "50 %", "o"), ("p99_ns", "99 %", "s"), ("p999_ns", "99
                ("max_ns", "max", "|")]
 MEMORY = [("overhead_ratio", "memory held, bytes of live objects = 1"),
           ("committed_share", "memory held after everything was freed, its most = 1")]
-BASES = ["glibc", "apr", "tenure-unwatched", "new", "syncpool"]
+BASES = ["glibc", "apr", "tenure-unwatched", "new", "syncpool", "cpython", "bytearray", "fresh"]
 PANELS = 10  # on one page
 SMALLEST_RATIO = 1e-5  # a smaller ratio to the base is a time below the clock's resolution
 

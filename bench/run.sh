@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one family of benchmarks: run.sh FAMILY [ARGUMENTS of its driver]. The family go has a driver of
-# its own, built with Go's experiment of arenas, which is one of its subjects.
+# Runs one family of benchmarks: run.sh FAMILY [ARGUMENTS of its driver]. The families go and python
+# have drivers of their own; Go's is built with its experiment of arenas, which is one of its subjects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 family=$1
@@ -9,5 +9,10 @@ if [ "$family" = go ]; then
 	mkdir -p build/bench
 	(cd bench/go && GOEXPERIMENT=arenas ../../tools/go.sh build -o ../../build/bench/tenure-go-bench .)
 	exec build/bench/tenure-go-bench "$@"
+fi
+if [ "$family" = python ]; then
+	shift
+	tools/python.sh build
+	exec build/python/venv/bin/python bench/python/family.py "$@"
 fi
 exec build/release/bench/tenure-bench "$@"

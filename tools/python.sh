@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tools/python.sh test   builds the Python package in a virtual environment, build/python/venv, and runs
-# its quick tests. PYTHON is the interpreter that it is for; TENURE_MODE (0, 1, 2) is the mode.
+# tools/python.sh build|test   builds the Python package in a virtual environment, build/python/venv;
+# with `test` runs its quick tests. PYTHON is the interpreter that it is for, TENURE_MODE (0, 1, 2) the
+# mode.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,9 +9,9 @@ mode=${TENURE_MODE:-0}
 venv=${TENURE_VENV:-build/python/venv}
 what=${1:-}
 case $what in
-test) ;;
+build | test) ;;
 *)
-	echo "usage: tools/python.sh test" >&2
+	echo "usage: tools/python.sh build|test" >&2
 	exit 2
 	;;
 esac

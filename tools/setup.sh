@@ -16,7 +16,7 @@ demo) packages="$build $peers" ;;
 test) packages=$tests ;;
 bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-container-dev
 	libfoonathan-memory-dev libapr1-dev libtalloc-dev llvm-14-dev libglib2.0-dev pkg-config
-	libtbbmalloc2 liblua5.4-dev libsqlite3-dev libjansson-dev"
+	libtbbmalloc2 liblua5.4-dev libsqlite3-dev libjansson-dev python3-dev python3-venv"
 	# Any cargo will do; Debian's is installed only where there is none.
 	command -v cargo >/dev/null || packages+=" cargo" ;;
 check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 musl-tools gcc-12" ;;
