@@ -13,25 +13,38 @@ enum { SPARE_MAX = 64 };
 
 /* ---- lending ---- */
 
-static void block_lend(block *b) {
+/* The entry of a lent Block in its home's list. */
+struct loan {
+	block *block;
+	region *region;
+	loan *next, *previous;
+};
+
+static bool block_lend(block *b) {
 	home *h = b->home;
-	b->region = h->region;
-	b->region->lent++;
-	b->lent_previous = NULL;
-	b->lent_next = h->lent;
+	loan *l = PyMem_Malloc(sizeof *l);
+	if (l == NULL) {
+		PyErr_NoMemory();
+		return false;
+	}
+	*l = (loan){b, h->region, h->lent, NULL};
+	l->region->lent++;
 	if (h->lent != NULL)
-		h->lent->lent_previous = b;
-	h->lent = b;
+		h->lent->previous = l;
+	h->lent = b->loan = l;
+	return true;
 }
 
 static void block_unlend(block *b) {
-	if (b->lent_next != NULL)
-		b->lent_next->lent_previous = b->lent_previous;
-	if (b->lent_previous != NULL)
-		b->lent_previous->lent_next = b->lent_next;
+	loan *l = b->loan;
+	region *r = l->region;
+	if (l->next != NULL)
+		l->next->previous = l->previous;
+	if (l->previous != NULL)
+		l->previous->next = l->next;
 	else
-		b->home->lent = b->lent_next;
-	region *r = b->region;
+		b->home->lent = l->next;
+	PyMem_Free(l);
 	r->lent--;
 	if (r->aside && r->lent == 0)
 		r->end(r);
@@ -44,8 +57,8 @@ void region_leave(region *r) {
 }
 
 bool home_has_lent(const home *h, size_t from) {
-	for (const block *b = h->lent; b != NULL; b = b->lent_next)
-		if (b->level >= from && block_is_live(b))
+	for (const loan *l = h->lent; l != NULL; l = l->next)
+		if (l->block->level >= from && block_is_live(l->block))
 			return true;
 	return false;
 }
@@ -55,10 +68,10 @@ bool home_is_free(const home *h, size_t from, const char *action) {
 		return true;
 	size_t count = 0;
 	const block *first = NULL;
-	for (const block *b = h->lent; b != NULL; b = b->lent_next)
-		if (b->exports != 0 && b->level >= from) {
-			count += b->exports;
-			first = b;
+	for (const loan *l = h->lent; l != NULL; l = l->next)
+		if (l->block->exports != 0 && l->block->level >= from) {
+			count += l->block->exports;
+			first = l->block;
 		}
 	if (first == NULL)
 		return true;
@@ -87,7 +100,7 @@ static bool block_check(const block *b) {
 static void block_dealloc(PyObject *self) {
 	block *b = (block *)self;
 	home *h = b->home;
-	if (TN_UNLIKELY(b->region != NULL))
+	if (TN_UNLIKELY(b->loan != NULL))
 		block_unlend(b);
 	if (h->take_back != NULL)
 		h->take_back(h, b);
@@ -107,10 +120,11 @@ static int block_getbuffer(PyObject *self, Py_buffer *view, int flags) {
 		view->obj = NULL;
 		return -1;
 	}
-	if (PyBuffer_FillInfo(view, self, b->data, b->size, 0, flags) < 0)
+	if ((b->loan == NULL && !block_lend(b)) ||
+		PyBuffer_FillInfo(view, self, b->data, b->size, 0, flags) < 0) {
+		view->obj = NULL;
 		return -1;
-	if (b->region == NULL)
-		block_lend(b);
+	}
 	b->exports++;
 	b->home->exports++;
 	return 0;
@@ -345,7 +359,7 @@ static PyType_Spec blocks_spec = {
 };
 
 bool block_add_types(PyObject *module) {
-	core.block_slots = tn_slab_create(sizeof(block), 0, &(tn_slab_options){.expendable = true});
+	core.block_slots = tn_slab_create(sizeof(block), 64, &(tn_slab_options){.expendable = true});
 	if (core.block_slots == NULL) {
 		PyErr_NoMemory();
 		return false;

@@ -14,6 +14,7 @@
 typedef struct block block;
 typedef struct home home;
 typedef struct region region;
+typedef struct loan loan;
 
 /* Memory that Blocks lie in. While it has lent Blocks, it is not handed out again. */
 struct region {
@@ -36,27 +37,26 @@ struct home {
 	level *levels;
 	region *region;                      /* of the Blocks handed out now */
 	size_t exports;                      /* of all its Blocks */
-	block *lent;                         /* Blocks that ever exported a buffer, newest first */
+	loan *lent;                          /* of Blocks that ever exported a buffer, newest first */
 	void (*take_back)(home *, block *b); /* a Block dies; NULL: nothing to do */
 };
 
-/* A piece of a home's memory. */
+/* A piece of a home's memory; a cache line. */
 struct block {
 	PyObject_HEAD char *data;
 	Py_ssize_t size;
 	home *home; /* strong */
 	uint64_t born;
-	size_t level;
-	size_t exports;
-	region *region; /* NULL until it first exports a buffer */
-	block *lent_next, *lent_previous;
+	unsigned level;
+	unsigned exports;
+	loan *loan; /* NULL until it first exports a buffer */
 };
 
 /* One interpreter of a process has the module, once. */
 typedef struct core_types {
 	PyTypeObject *arena, *block, *blocks, *mark, *slab, *buffer_pool, *pool, *lease;
-	PyObject *stats;       /* tenure.Stats, a NamedTuple */
-	PyObject *stale_error; /* StaleBlockError */
+	PyObject *stats, *listed; /* tenure.Stats and tenure.Listed, NamedTuples */
+	PyObject *stale_error;    /* StaleBlockError */
 	/* Memory of the Block objects: dead ones that wait for the next alloc, a chain through `home`, and
 	 * a slab behind them. */
 	block *spare;
@@ -132,6 +132,7 @@ bool arena_add_types(PyObject *module);
 bool slab_add_types(PyObject *module);
 bool pool_add_types(PyObject *module);
 bool numpy_add_functions(PyObject *module);
+bool watch_add_functions(PyObject *module);
 
 static inline PyObject *block_new(home *h, void *data, size_t size, size_t at) {
 	block *b = core.spare;
@@ -149,9 +150,9 @@ static inline PyObject *block_new(home *h, void *data, size_t size, size_t at) {
 	b->size = (Py_ssize_t)size;
 	b->home = h;
 	b->born = h->levels[at].born;
-	b->level = at;
+	b->level = (unsigned)at;
 	b->exports = 0;
-	b->region = NULL;
+	b->loan = NULL;
 	return (PyObject *)b;
 }
 

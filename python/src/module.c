@@ -79,10 +79,11 @@ PyDoc_STRVAR(stale_doc, "A Block was used that its arena, slab or pool has forgo
 static bool core_add_others(PyObject *module) {
 	PyObject *stats = PyImport_ImportModule("tenure._stats");
 	core.stats = stats == NULL ? NULL : PyObject_GetAttrString(stats, "Stats");
+	core.listed = core.stats == NULL ? NULL : PyObject_GetAttrString(stats, "Listed");
 	Py_XDECREF(stats);
 	core.stale_error =
 		PyErr_NewExceptionWithDoc("tenure.StaleBlockError", stale_doc, PyExc_ValueError, NULL);
-	return core.stats != NULL && core.stale_error != NULL &&
+	return core.listed != NULL && core.stale_error != NULL &&
 	       PyModule_AddObjectRef(module, "StaleBlockError", core.stale_error) == 0 &&
 	       PyModule_AddIntConstant(module, "mode", TN_MODE) == 0;
 }
@@ -94,7 +95,8 @@ static int core_exec(PyObject *module) {
 		return -1;
 	}
 	return block_add_types(module) && arena_add_types(module) && slab_add_types(module) &&
-	               pool_add_types(module) && numpy_add_functions(module) && core_add_others(module)
+	               pool_add_types(module) && numpy_add_functions(module) &&
+	               watch_add_functions(module) && core_add_others(module)
 	           ? 0
 	           : -1;
 }

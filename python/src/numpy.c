@@ -31,25 +31,39 @@ enum { SET_HANDLER = 304 };
 
 /* In front of an array's memory; as long as its alignment. */
 typedef union head {
-	size_t size; /* with the head */
+	struct {
+		void *buffer;
+		size_t buffer_size;
+		size_t size; /* of the array */
+	};
 	char room[BUFFER_ALIGN];
 } head;
 
+/* Large arrays begin at different places in a page. A load that is whole pages from a store just before
+ * it waits for that store, because the processor compares the low bits of their addresses first. */
+enum { COLOURS = 7, COLOUR_BYTES = 512, COLOURED_FROM = 32 << 10 };
+
 static void *array_malloc(void *ctx, size_t size) {
-	bool fresh;
-	if (size > (size_t)PY_SSIZE_T_MAX)
+	static unsigned turn;
+	if (size > (size_t)PY_SSIZE_T_MAX - 2 * COLOURS * COLOUR_BYTES)
 		return NULL;
-	head *h = buffer_take(ctx, size + sizeof(head), &fresh);
-	if (h == NULL)
+	bool coloured = size >= COLOURED_FROM;
+	size_t buffer_size = size + sizeof(head) + (coloured ? COLOURS * COLOUR_BYTES : 0);
+	bool fresh;
+	char *buffer = buffer_take(ctx, buffer_size, &fresh);
+	if (buffer == NULL)
 		return NULL;
 #if defined(__linux__)
 	if (fresh && size >= HUGE_BYTES) {
-		uintptr_t page = 4096, begin = ((uintptr_t)h + page - 1) & ~(page - 1);
-		uintptr_t end = ((uintptr_t)h + size) & ~(page - 1);
+		uintptr_t page = 4096, begin = ((uintptr_t)buffer + page - 1) & ~(page - 1);
+		uintptr_t end = ((uintptr_t)buffer + buffer_size) & ~(page - 1);
 		madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
 	}
 #endif
-	h->size = size + sizeof(head);
+	head *h = (head *)(buffer + (coloured ? (1 + turn++ % COLOURS) * COLOUR_BYTES : 0));
+	h->buffer = buffer;
+	h->buffer_size = buffer_size;
+	h->size = size;
 	return h + 1;
 }
 
@@ -58,7 +72,7 @@ static void array_free(void *ctx, void *p, size_t unreliable) {
 	if (p == NULL)
 		return;
 	head *h = (head *)p - 1;
-	buffer_give(ctx, h, h->size);
+	buffer_give(ctx, h->buffer, h->buffer_size);
 }
 
 static void *array_calloc(void *ctx, size_t count, size_t size) {
@@ -72,7 +86,7 @@ static void *array_realloc(void *ctx, void *old, size_t size) {
 	void *p = array_malloc(ctx, size);
 	if (p == NULL || old == NULL)
 		return p;
-	size_t old_size = ((head *)old - 1)->size - sizeof(head);
+	size_t old_size = ((head *)old - 1)->size;
 	memcpy(p, old, old_size < size ? old_size : size);
 	array_free(ctx, old, 0);
 	return p;

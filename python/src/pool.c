@@ -11,7 +11,7 @@
 
 typedef struct stack {
 	struct stack *next;
-	unsigned long thread;
+	const char *thread; /* the address of its thread_mark */
 	PyObject **items;
 	size_t count, room;
 	size_t least, least_before; /* fewest in this window and in the one before */
@@ -34,11 +34,14 @@ typedef struct lease {
 	PyObject *object; /* NULL unless entered */
 } lease;
 
+/* Its address tells threads apart. */
+static TN_THREAD TN_THREAD_NEAR char thread_mark;
+
 /* ---- stacks ---- */
 
 /* The calling thread's stack, made if need be; NULL without memory. An empty stack of another thread
  * serves as well: that thread makes itself a new one. */
-static TN_COLD stack *stack_find(pool *p, unsigned long thread) {
+static TN_COLD stack *stack_find(pool *p, const char *thread) {
 	stack *empty = NULL, *s;
 	for (s = p->stacks; s != NULL && s->thread != thread; s = s->next)
 		if (s->count == 0)
@@ -54,9 +57,8 @@ static TN_COLD stack *stack_find(pool *p, unsigned long thread) {
 }
 
 static inline stack *stack_mine(pool *p) {
-	unsigned long thread = PyThread_get_thread_ident();
 	stack *s = p->near;
-	return TN_LIKELY(s != NULL && s->thread == thread) ? s : stack_find(p, thread);
+	return TN_LIKELY(s != NULL && s->thread == &thread_mark) ? s : stack_find(p, &thread_mark);
 }
 
 static PyObject *stack_pop(pool *p, stack *s) {

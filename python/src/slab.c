@@ -112,9 +112,10 @@ static PyObject *slab_free(PyObject *self, PyObject *given) {
 	}
 	if (b->exports != 0)
 		return PyErr_Format(PyExc_BufferError,
-			"slab '%s': no free while %zu buffers of %R are exported", s->home.name, b->exports, b);
+			"slab '%s': no free while %zu buffers of %R are exported", s->home.name, (size_t)b->exports,
+			b);
 	b->born = 0;
-	if (b->region == NULL) {
+	if (b->loan == NULL) {
 		slab_take_back(&s->home, b);
 		b->data = NULL;
 	}

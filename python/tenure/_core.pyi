@@ -5,12 +5,22 @@ from typing import Any, Final, Generic, Self, SupportsIndex, TypeVar, final, ove
 import numpy
 from _typeshed import ReadableBuffer
 
-from tenure._stats import Stats
+from tenure._stats import Listed, Stats
 
 _T = TypeVar("_T")
 
 mode: Final[int]
 
+def stats() -> list[Listed]: ...
+def live(on: bool = True, /) -> None: ...
+def _watch(
+    callback: Callable[[Listed, str], object] | None,
+    interval_ms: int,
+    growing_ms: int,
+    idle_ms: int,
+    least_bytes: int,
+    /,
+) -> None: ...
 def numpy_handler(pool: BufferPool, /) -> Any: ...
 def numpy_use(table: Any, handler: Any, /) -> Any: ...
 

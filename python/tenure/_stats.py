@@ -31,3 +31,20 @@ class Stats(NamedTuple):
     """Of one slot; 0 where sizes differ."""
     slot_count: int
     """Slots in all chunks; of a pool, objects built."""
+
+
+class Listed(NamedTuple):
+    """A named allocator, as tenure.stats() found it."""
+
+    stats: Stats
+    """Its figures, as its owner last published them; live bytes are current."""
+    kind: str
+    """"arena", "slab", "heap" (of a buffer pool) or "pages", the memory kept for the next allocator."""
+    depth: int
+    """0 for a root."""
+    id: int
+    """Unique in the process."""
+    parent_id: int
+    """0 for a root."""
+    age_ms: int
+    """Milliseconds since it first took memory, or since its last reset."""
