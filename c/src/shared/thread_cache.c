@@ -189,8 +189,8 @@ static void cache_return_magazine(cache *c, magazine *m) {
 	c->owner->give_magazine(c, m);
 }
 
-/* Both magazines go to the common depot, or where there is no room to the owner. What the thread's
- * shard holds may be taken by others. */
+/* Both magazines go to the common depot, or where there is no room to the owner. Others may take all
+ * that the thread's shard holds. */
 static void cache_give_all(cache *c, local *l) {
 	magazine *held[2];
 	tn_depots_need_nothing(&c->depots, &l->seat);
