@@ -446,7 +446,7 @@ static inline void depot_move_slots(const depots *all, magazine *to, magazine *m
 }
 
 /* A thread that flushes leaves all that its shard holds to others. */
-static inline void tn_depots_need_nothing(depots *all, const depot_seat *seat) {
+static inline void tn_depots_end_need(depots *all, const depot_seat *seat) {
 	if (seat->own == 0)
 		return;
 	depot *d = depot_at(all, seat->own);

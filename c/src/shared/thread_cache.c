@@ -193,7 +193,7 @@ static void cache_return_magazine(cache *c, magazine *m) {
  * that the thread's shard holds. */
 static void cache_give_all(cache *c, local *l) {
 	magazine *held[2];
-	tn_depots_need_nothing(&c->depots, &l->seat);
+	tn_depots_end_need(&c->depots, &l->seat);
 	cache_unload_both(l, held);
 	for (size_t i = 0; i < 2; i++) {
 		magazine *m = held[i];
