@@ -22,11 +22,11 @@ import (
 // An Arena is for one goroutine at a time, and must not be copied. Its children, made by Child, may be
 // used on other goroutines.
 type Arena struct {
-	_       noCopy
-	body    *body // &ended once the arena is freed
-	rec     *record
-	tickets atomic.Uint64 // operations begun, in guard mode
-	watch   runtime.Cleanup
+	_     noCopy
+	body  *body // ended once the arena is freed
+	rec   *record
+	busy  atomic.Bool // an operation is under way; in guard mode only
+	watch runtime.Cleanup
 }
 
 // ended is the body of every freed arena: no type has a slot there, so that the slow path is taken.
@@ -167,7 +167,7 @@ func (a *Arena) Child(options ...Option) *Arena {
 	if a == nil {
 		return newArena(nil, options)
 	}
-	ticket := a.enter()
+	a.enter()
 	child := newArena(a.rec, options)
 	r := a.rec
 	r.childrenMu.Lock()
@@ -177,7 +177,7 @@ func (a *Arena) Child(options ...Option) *Arena {
 	}
 	r.newestChild = child
 	r.childrenMu.Unlock()
-	a.leave(ticket)
+	a.leave()
 	return child
 }
 
@@ -202,13 +202,14 @@ func New[T any](a *Arena) *T {
 
 //go:noinline
 func newSlow[T any](a *Arena) *T {
-	ticket := a.enter()
+	a.enter()
 	if sizeOf[T]() == 0 {
+		a.leave()
 		return new(T)
 	}
 	c := classOf[T](a)
 	p := (*T)(a.take(c, c.typ.size))
-	a.leave(ticket)
+	a.leave()
 	return p
 }
 
@@ -226,10 +227,10 @@ func NewOf(a *Arena, t reflect.Type) any {
 	if a == nil || t.Size() == 0 {
 		return reflect.New(t).Interface()
 	}
-	ticket := a.enter()
+	a.enter()
 	info := infoOfType(t)
 	p := a.take(a.body.class(info), info.size)
-	a.leave(ticket)
+	a.leave()
 	return reflect.NewAt(t, p).Interface()
 }
 
@@ -246,9 +247,9 @@ func ClassOf[T any](a *Arena) Class[T] {
 	if a == nil || sizeOf[T]() == 0 {
 		return Class[T]{}
 	}
-	ticket := a.enter()
+	a.enter()
 	k := Class[T]{a, classOf[T](a).bump, a.body}
-	a.leave(ticket)
+	a.leave()
 	return k
 }
 
@@ -278,9 +279,9 @@ func (a *Arena) Free() {
 	if a.body == ended {
 		panic(a.rec.freedError("second Free"))
 	}
-	ticket := a.enter()
+	a.enter()
 	a.freeChildren()
-	a.leave(ticket)
+	a.leave()
 	r, b := a.rec, a.body
 	a.watch.Stop()
 	a.body, r.body, b.owner = ended, nil, nil
@@ -317,12 +318,12 @@ func (a *Arena) Reset() {
 	if a == nil {
 		return
 	}
-	ticket := a.enter()
+	a.enter()
 	a.freeChildren()
 	a.body.reset(a, a.end("reset"))
 	a.rec.resets.Add(1)
 	a.rec.used.Store(0)
-	a.leave(ticket)
+	a.leave()
 }
 
 func (a *Arena) freeChildren() {
@@ -349,15 +350,17 @@ func MakeSlice[T any](a *Arena, length, capacity int) []T {
 	if a == nil {
 		return make([]T, length, capacity)
 	}
-	ticket := a.enter()
+	a.enter()
 	if size == 0 || capacity == 0 {
+		a.leave()
 		return make([]T, length, capacity)
 	}
 	if uintptr(capacity) > largestSize/size {
+		a.leave()
 		panic(&MemoryError{Size: uintptr(capacity), Err: errTooLarge})
 	}
 	p := a.take(classOf[T](a), size*uintptr(capacity))
-	a.leave(ticket)
+	a.leave()
 	return unsafe.Slice((*T)(p), capacity)[:length]
 }
 
@@ -382,8 +385,8 @@ func Append[T any](a *Arena, s []T, values ...T) []T {
 
 // growLast returns s with more capacity if it ends where the next object would begin.
 func growLast[T any](a *Arena, s []T, capacity int) []T {
-	ticket := a.enter()
-	defer a.leave(ticket)
+	a.enter()
+	defer a.leave()
 	size := sizeOf[T]()
 	if size == 0 || cap(s) == 0 || uintptr(capacity) > largestSize/size {
 		return s
@@ -417,26 +420,25 @@ func (a *Arena) Owns(p unsafe.Pointer) bool {
 	if a == nil || p == nil {
 		return false
 	}
-	ticket := a.enter()
-	defer a.leave(ticket)
+	a.enter()
+	defer a.leave()
 	return a.body.owns(p)
 }
 
-// enter begins an operation: it panics if the arena is freed. In guard mode leave finds out whether
-// another operation began before this one ended. A panic in between leaves nothing behind.
-func (a *Arena) enter() uint64 {
+// enter begins an operation: it panics if the arena is freed, and in guard mode if another operation is
+// under way. Every way out, a panic too, goes over leave.
+func (a *Arena) enter() {
 	if a.body == ended {
 		panic(a.rec.freedError("use after Free"))
 	}
-	if a.rec.mode != Guarded {
-		return 0
-	}
-	return a.tickets.Add(1)
-}
-
-func (a *Arena) leave(ticket uint64) {
-	if ticket != 0 && a.tickets.Load() != ticket {
+	if a.rec.mode == Guarded && !a.busy.CompareAndSwap(false, true) {
 		panic(fmt.Errorf("arena %q (#%d): used by two goroutines at once; created at %s",
 			a.rec.name, a.rec.id, a.rec.created))
+	}
+}
+
+func (a *Arena) leave() {
+	if a.rec.mode == Guarded {
+		a.busy.Store(false)
 	}
 }

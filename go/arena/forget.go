@@ -33,7 +33,7 @@ func (a *Arena) Mark() Mark {
 	if a == nil {
 		return Mark{}
 	}
-	ticket := a.enter()
+	a.enter()
 	b := a.body
 	m := Mark{
 		rec:     a.rec,
@@ -50,7 +50,7 @@ func (a *Arena) Mark() Mark {
 			m.more = append(m.more, at)
 		}
 	}
-	a.leave(ticket)
+	a.leave()
 	return m
 }
 
@@ -61,10 +61,11 @@ func (a *Arena) Rewind(m Mark) {
 	if a == nil {
 		return
 	}
-	ticket := a.enter()
+	a.enter()
 	b := a.body
 	if m.rec != a.rec || m.resets != a.rec.resets.Load() || m.classes > len(b.classes) ||
 		!m.bytes.within(b.bytes.cur, b.bytes.off) {
+		a.leave()
 		panic(a.rec.misuse("Rewind to a mark of another arena, or of objects that are gone"))
 	}
 	e := a.end("rewound")
@@ -74,7 +75,7 @@ func (a *Arena) Rewind(m Mark) {
 	}
 	b.full = m.full
 	a.rec.used.Store(b.used())
-	a.leave(ticket)
+	a.leave()
 }
 
 func (m *Mark) position(class int) position {

@@ -159,8 +159,8 @@ func RefTo[T any](a *Arena, p *T) Ref[T] {
 	if a == nil {
 		return Ref[T]{p: p}
 	}
-	ticket := a.enter()
-	a.leave(ticket)
+	a.enter()
+	a.leave()
 	return Ref[T]{p, a.rec, a.rec.round}
 }
 

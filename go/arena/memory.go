@@ -218,6 +218,7 @@ func (a *Arena) getRun(size uintptr) pages.Run {
 	run, err := pages.Get(size)
 	if err != nil {
 		a.rec.account.Discharge(int64(size))
+		a.leave()
 		panic(err)
 	}
 	if pages.OnHeap {
@@ -287,10 +288,12 @@ func (a *Arena) keepChunks(c *class, keep int) {
 // charge counts bytes against the limits of the arena and those above it, or panics.
 func (a *Arena) charge(size uintptr) {
 	if size > largestSize {
+		a.leave()
 		panic(&pages.MemoryError{Size: size, Err: errTooLarge})
 	}
 	if by := a.rec.account.Charge(int64(size)); by != nil {
 		a.rec.limitHits.Add(1)
+		a.leave()
 		panic(&LimitError{
 			Name: a.rec.name, ID: a.rec.id,
 			Limit: by.Limit(), Held: by.Held(), Wanted: int64(size),

@@ -59,10 +59,10 @@ func (a *Arena) Stats() Stats {
 	if a == nil {
 		return Stats{}
 	}
-	ticket := a.enter()
+	a.enter()
 	a.rec.used.Store(a.body.used())
 	s := a.rec.stats()
-	a.leave(ticket)
+	a.leave()
 	return s
 }
 
