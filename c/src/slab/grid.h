@@ -66,12 +66,12 @@ static inline size_t grid_chunk_bytes(size_t asked, size_t size, size_t limit) {
 
 /* The distance of slots that need `size` bytes each. Slots at multiples of 512 bytes would begin in few
  * of a cache's sets, and more of them than these hold would push each other out (colouring in Bonwick
- * 1994, "The slab allocator"). So they are a little further apart, where the alignment allows it at a
- * small price. */
+ * 1994, "The slab allocator"). So they are a little further apart, by a cache line if that is a small
+ * price, where the alignment allows it. */
 static inline size_t grid_choose_stride(size_t size, size_t align) {
-	enum { FEW_SETS_BYTES = 512, LEAST_SHIFT = 16, PRICE = 32 };
-	size_t shift = tn_max(align, LEAST_SHIFT);
-	return size % FEW_SETS_BYTES == 0 && shift <= size / PRICE ? size + shift : size;
+	enum { FEW_SETS_BYTES = 512, LEAST_SHIFT = 16, LINE = 64, PRICE = 32 };
+	size_t most = size / PRICE, shift = tn_max(align, most < LINE ? LEAST_SHIFT : LINE);
+	return size % FEW_SETS_BYTES == 0 && shift <= most ? size + shift : size;
 }
 
 /* Words of bits for `count` slots. */
