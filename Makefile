@@ -56,7 +56,7 @@ bench:
 	tools/setup.sh bench
 	$(configure) build/release -DTENURE_TESTS=OFF -DTENURE_BENCH=ON
 	cmake --build build/release --target tenure-bench
-	for family in $(BENCH); do bench/run.sh $$family || exit 1; done
+	for family in $(BENCH); do PYTHON=$(PYTHON) bench/run.sh $$family || exit 1; done
 	$(PYTHON) bench/plot.py
 
 fmt:

@@ -58,7 +58,7 @@ void region_leave(region *r) {
 
 bool home_has_lent(const home *h, size_t from) {
 	for (const loan *l = h->lent; l != NULL; l = l->next)
-		if (l->block->level >= from && block_is_live(l->block))
+		if (l->block->level >= from && l->region == h->region)
 			return true;
 	return false;
 }

@@ -104,7 +104,7 @@ bool block_refuse_stale(const block *b);
  * which names the home, the count and the first holder. */
 bool home_is_free(const home *h, size_t from, const char *action);
 
-/* Whether a live Block at or above level `from` ever exported a buffer. */
+/* Whether a lent Block of level `from` or above, stale or not, lies in the home's present memory. */
 bool home_has_lent(const home *h, size_t from);
 
 /* Copies a name or, for NULL, the kind. */

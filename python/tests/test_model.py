@@ -42,12 +42,18 @@ class ArenaModel(RuleBasedStateMachine):
 
     @rule(target=blocks, count=strategies.integers(0, 20), size=strategies.integers(0, 100), pick=SIZES)
     def alloc_many(self, count, size, pick):
-        many = self.arena.alloc_many(count, size)
+        try:
+            many = self.arena.alloc_many(count, size)
+        except MemoryError:
+            return None
         return self.add(many[pick % count]) if count else None
 
     @rule(target=blocks, data=strategies.binary(max_size=100))
     def copy(self, data):
-        block = self.arena.copy(data)
+        try:
+            block = self.arena.copy(data)
+        except MemoryError:
+            return None
         assert bytes(block) == data
         return self.add(block)
 
