@@ -127,6 +127,7 @@ static std::vector<row> summarise(const workload &w, std::vector<player> &player
 		r.workload = w.name;
 		r.subject = p.name;
 		r.threads = w.threads;
+		r.ops = w.ops;
 		r.ns_per_op = median(p.ns_per_op);
 		for (player &peer : players)
 			if (&peer != &p)
@@ -253,6 +254,7 @@ static std::vector<row> run_alone(const workload &w, const subject &s) {
 		row r;
 		r.workload = w.name;
 		r.subject = s.name;
+		r.ops = w.ops;
 		r.ns_per_op = static_cast<double>(it->run(1)) * ns_per_tick() / w.ops;
 		it->describe(r);
 		send_rows(out, {r});

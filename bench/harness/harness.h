@@ -34,6 +34,7 @@ struct row {
 	std::string workload, subject;
 	unsigned threads = 1;
 	double ns_per_op = 0;
+	double ops = 1; /* in one repeat */
 	std::map<std::string, double> fields;
 	std::map<std::string, interval> ratio;
 };

@@ -101,6 +101,7 @@ public:
 		return took;
 	}
 	void describe(row &r) override {
+		threaded<A>::describe(r);
 		double live = static_cast<double>(objects_.size() * lives_size);
 		double rss = static_cast<double>(rss_growth_);
 		double committed = static_cast<double>(this->a_.committed_bytes());
@@ -152,6 +153,7 @@ public:
 		return took;
 	}
 	void describe(row &r) override {
+		threaded<A>::describe(r);
 		double bytes = static_cast<double>(parts_.size() * parts_[0].objects.size() * lives_size);
 		double committed = static_cast<double>(this->a_.committed_bytes());
 		r.fields["committed_share"] = static_cast<double>(rss_growth_) / bytes;

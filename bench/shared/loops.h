@@ -14,6 +14,17 @@
 
 namespace bench {
 
+/* Adds the exchanges of an adapter that counts them, for a million operations. */
+template <class A>
+auto describe_exchanges(const A &a, double ops, row &r, int) -> decltype(a.stats().exchanges, void()) {
+	auto stats = a.stats();
+	r.fields["exchanges"] = static_cast<double>(stats.exchanges) / ops * 1e6;
+	r.fields["foreign"] = static_cast<double>(stats.foreign) / ops * 1e6;
+	r.fields["waits"] = static_cast<double>(stats.waits) / ops * 1e6;
+}
+template <class A> void describe_exchanges(const A &, double, row &, long) {
+}
+
 /* A contestant whose threads share one adapter. */
 template <class A> class threaded : public contestant, protected job {
 public:
@@ -23,10 +34,14 @@ public:
 	bool interrupted() override {
 		return crew_.interrupted();
 	}
+	void describe(row &r) override {
+		describe_exchanges(a_, static_cast<double>(done_) * r.ops, r, 0);
+	}
 
 protected:
 	uint64_t run_all(size_t repeats, measure what) {
 		repeats_ = repeats;
+		done_ += repeats;
 		return crew_.run(*this, what);
 	}
 	void enter(unsigned member) override {
@@ -39,6 +54,7 @@ protected:
 	A a_;
 	crew &crew_;
 	size_t repeats_ = 0;
+	size_t done_ = 0; /* repeats of all runs */
 };
 
 /* Each thread takes, writes and frees one object. */

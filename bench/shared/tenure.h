@@ -39,11 +39,14 @@ public:
 	tn_local *local() {
 		return tn_shared_slab_local(slab_);
 	}
-	/* From the slab's own statistics. */
-	size_t committed_bytes() const {
+	tn_stats stats() const {
 		tn_stats stats;
 		tn_shared_slab_stats(slab_, &stats);
-		return stats.committed_bytes;
+		return stats;
+	}
+	/* From the slab's own statistics. */
+	size_t committed_bytes() const {
+		return stats().committed_bytes;
 	}
 
 private:
