@@ -50,7 +50,7 @@ private:
 		case 3:
 			return do_free_some(d.below(200));
 		case 4:
-			return !call::shared || d.one_in(2) ? do_free_some(live.size()) : do_alloc_some(1500);
+			return d.one_in(2) ? do_free_some(live.size()) : do_alloc_some(1500);
 		case 5:
 		case 6:
 			return do_alloc_batch();
