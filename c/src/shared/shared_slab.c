@@ -274,15 +274,10 @@ bool tn_shared_slab_alloc_batch(tn_shared_slab *hot, void **slots, size_t count)
 		return errno = ENOMEM, false;
 	size_t done = 0;
 	/* A slab of which many are taken comes near at once. */
-	tn_near *near = &tn_near_slab;
-	for (; done < count; done++) {
-		void *p = near->key == hot->key ? tn_top_pop(&near->top) : NULL;
-		if (TN_UNLIKELY(p == NULL))
-			p = shared_set_live(s, tn_cache_take_slow(&s->cache, near));
-		if (TN_UNLIKELY(p == NULL))
+	for (; done < count; done++)
+		if (!tn_shared_slab_pop(hot, &slots[done]) &&
+			(slots[done] = shared_set_live(s, tn_cache_take_slow(&s->cache, &tn_near_slab))) == NULL)
 			break;
-		slots[done] = p;
-	}
 	bool all = done == count;
 	/* Backwards, so that the thread gets the same slots in the same order again. */
 	while (!all && done > 0)
