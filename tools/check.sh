@@ -77,8 +77,8 @@ check_stress() {
 check_relacy() {
 	plain || return
 	local tests=$build/test/c/tests/relacy name
-	printf '%s\n' lock exchange flush figures listed retire traffic window state |
-		xargs -P 2 -I NAME bash -c "$tests/relacy.NAME $relacy_schedules" || return
+	find "$tests" -maxdepth 1 -name 'relacy.*' -type f -executable |
+		xargs -P 2 -I PROGRAM PROGRAM "$relacy_schedules" || return
 	for name in lock exchange flush state; do
 		"$tests/relacy.$name" bound 2 || return
 	done

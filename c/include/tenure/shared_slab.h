@@ -29,8 +29,8 @@ extern "C" {
 typedef struct tn_shared_slab_options {
 	const char *name;      /* shown in statistics and panics; a named slab is listed (stats.h) */
 	size_t chunk_bytes;    /* rounded up to a power of two that holds a slot; default 64 KiB, up to
-	                          256 KiB for slots over 2 KiB, less when
-	                          a limit leaves room for few chunks */
+	                          256 KiB for slots over 2 KiB, less when a limit leaves room for few
+	                          chunks */
 	size_t magazine_slots; /* slots that a thread exchanges at a time, at most TN_MAGAZINE_SLOTS_MAX;
 	                          default: few at first, more as the thread exchanges more */
 	size_t limit_bytes;    /* the most ever taken from the source, with the slab's own record and the
