@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "table.h"
 
 typedef struct figure {
@@ -48,16 +49,24 @@ static uint64_t value_of(const tn_live_row *row, const figure *f) {
 
 /* ---- JSON ---- */
 
+/* A character in UTF-16, as JSON escapes it. */
+static void add_escaped(text *t, uint32_t code) {
+	if (code >= 0x10000) {
+		text_add(t, "\\u%04x", 0xd800u + ((code - 0x10000) >> 10));
+		code = 0xdc00u + ((code - 0x10000) & 0x3ff);
+	}
+	text_add(t, "\\u%04x", code);
+}
+
 static void add_string(text *t, const char *s) {
 	text_raw(t, "\"", 1);
 	while (*s != '\0') {
-		const unsigned char *c = (const unsigned char *)s;
-		size_t size = text_character(s);
-		if (size == 0) {
-			/* Control characters, C1 too; invalid UTF-8 is replaced. */
-			bool second = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-			text_add(t, "\\u%04x", second ? c[1] : c[0] < 0x80 ? c[0] : 0xfffdu);
-			size = second ? 2 : 1;
+		uint32_t code;
+		size_t size = tn_text_read(s, &code);
+		if (size == 0 || !tn_text_shows(code)) {
+			/* Invalid UTF-8 is replaced. */
+			add_escaped(t, size == 0 ? 0xfffd : code);
+			size += size == 0;
 		} else {
 			if (*s == '"' || *s == '\\')
 				text_raw(t, "\\", 1);
@@ -128,7 +137,7 @@ typedef struct group {
 
 static void copy_label(char out[LABEL_BYTES], const char *s) {
 	while (*s != '\0') {
-		size_t size = text_character(s);
+		size_t size = tn_text_character(s);
 		if (size == 0) {
 			out += snprintf(out, 5, "\\x%02x", (unsigned char)*s++);
 		} else {

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/text.h"
+
 void *need(void *p) {
 	if (p != NULL)
 		return p;
@@ -55,7 +57,8 @@ void text_safe(text *t, const char *s, unsigned most) {
 	for (unsigned column = 0; *s != '\0';) {
 		wchar_t wide;
 		size_t size = mbrtowc(&wide, s, strlen(s), &state);
-		int width = size > 0 && size <= strlen(s) ? wcwidth(wide) : 0;
+		bool shows = size > 0 && size <= strlen(s) && tn_text_character(s) == size;
+		int width = shows ? wcwidth(wide) : 0;
 		unsigned columns = width > 0 ? (unsigned)width : 4;
 		if (column + columns > most)
 			return;
@@ -103,25 +106,6 @@ bool text_write(const text *t, int file) {
 
 bool text_is_unicode(void) {
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
-
-size_t text_character(const char *s) {
-	/* Range of the first byte, number of bytes behind it, range of the first of these (RFC 3629). */
-	static const unsigned char forms[][5] = {{0x20, 0x7e, 0, 0, 0}, {0xc2, 0xc2, 1, 0xa0, 0xbf},
-		{0xc3, 0xdf, 1, 0x80, 0xbf}, {0xe0, 0xe0, 2, 0xa0, 0xbf}, {0xe1, 0xec, 2, 0x80, 0xbf},
-		{0xed, 0xed, 2, 0x80, 0x9f}, {0xee, 0xef, 2, 0x80, 0xbf}, {0xf0, 0xf0, 3, 0x90, 0xbf},
-		{0xf1, 0xf3, 3, 0x80, 0xbf}, {0xf4, 0xf4, 3, 0x80, 0x8f}};
-	const unsigned char *c = (const unsigned char *)s;
-	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-		const unsigned char *form = forms[i];
-		if (c[0] < form[0] || c[0] > form[1])
-			continue;
-		for (unsigned char k = 1; k <= form[2]; k++)
-			if (c[k] < (k == 1 ? form[3] : 0x80) || c[k] > (k == 1 ? form[4] : 0xbf))
-				return 0;
-		return 1u + form[2];
-	}
-	return 0;
 }
 
 /* One decimal place below 100, none above; no unit below `plain`. */

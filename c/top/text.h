@@ -37,8 +37,6 @@ bool text_write(const text *t, int file);
 
 /* Tells whether the terminal takes UTF-8. */
 bool text_is_unicode(void);
-/* Counts the bytes of the character at `s`; 0 for invalid UTF-8 and control characters. */
-size_t text_character(const char *s);
 
 enum { SHORT = 16 };
 /* Examples: 1023, 1.5K, 12.3M; 9999999, 12.3M; 59s, 3m05s, 2h13m, 5d03h. */

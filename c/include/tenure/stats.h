@@ -110,10 +110,11 @@ typedef enum tn_finding {
 	TN_FOUND_WASTE,       /* heap: sizes fit no class well */
 } tn_finding;
 
-/* Receives a finding.
+/* Receives a finding. Names and idents in `listed` are as their user gave them.
  *
  * listed   the allocator in the last snapshot; live and committed bytes of a scope include those below
- * message  one line for a log, with the name and the figures
+ * message  one line for a log, with the name and the figures; '?' stands for each byte that a log or a
+ *          terminal might not show as itself
  * threads  called by the watching thread; may call anything but tn_watch */
 typedef void (*tn_watch_callback)(
 	tn_finding finding, const tn_listed *listed, const char *message, void *ctx);
@@ -138,7 +139,8 @@ TN_API bool tn_watch(const tn_watch_options *options, tn_watch_callback callback
  * same when the first allocator is listed.
  *
  * returns  whether the view is on; true if it was on before
- * fails    ENOMEM; ENOTSUP on a system without such files
+ * fails    ENOMEM, also where RLIMIT_FSIZE is below the size of the file; ENOTSUP on a system without
+ *          such files
  * threads  any; after a fork the child has no view until it calls this, or lists an allocator with
  *          TENURE_LIVE=1 */
 TN_API bool tn_live_start(void) TN_SYMBOL(tn_live_start);

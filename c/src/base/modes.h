@@ -98,11 +98,6 @@ static inline void tn_copy_name(char to[TN_NAME_BYTES + 1], const char *name, co
 	to[size] = '\0';
 }
 
-/* A byte of a text that others wrote, for a log or a terminal: control characters become '?'. */
-static inline char tn_plain(char c) {
-	return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-}
-
 /* The offset of the first byte of [p, p + size) that is not `fill`, or `size`. */
 static inline size_t tn_first_change(const void *p, size_t size, unsigned char fill) {
 	const unsigned char *bytes = p;

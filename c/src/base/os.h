@@ -79,8 +79,14 @@ uint64_t tn_os_coarse_milliseconds(void);
 uintptr_t tn_os_thread(void);
 /* Starts a thread that takes no signals, one at a time. Fails with ENOMEM or ENOTSUP. */
 bool tn_os_start(void (*run)(void));
-/* Waits for the end of that thread. */
+/* Waits for the end of that thread. No thread is cancelled inside. */
 void tn_os_join(void);
+/* Whether the calling thread is the last one of a process whose main thread has ended by
+ * pthread_exit. */
+bool tn_os_is_last_thread(void);
+/* Around a call that holds a lock: a deferred cancellation of the thread waits until after it. */
+int tn_os_hold_cancel(void);
+void tn_os_let_cancel(int held);
 
 /* Processors that the calling thread may run on. */
 size_t tn_os_processors(void);

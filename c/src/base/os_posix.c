@@ -4,10 +4,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,8 +270,50 @@ bool tn_os_start(void (*run)(void)) {
 	return done || (errno = ENOMEM, false);
 }
 
+/* A cancelled thread would leave its locks for ever. Android has no cancellation. */
+int tn_os_hold_cancel(void) {
+	int held = 0;
+#ifdef PTHREAD_CANCEL_DISABLE
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held);
+#endif
+	return held;
+}
+
+void tn_os_let_cancel(int held) {
+#ifdef PTHREAD_CANCEL_DISABLE
+	pthread_setcancelstate(held, &held);
+#else
+	(void)held;
+#endif
+}
+
 void tn_os_join(void) {
+	int held = tn_os_hold_cancel();
 	pthread_join(started, NULL);
+	tn_os_let_cancel(held);
+}
+
+/* The main thread stays a zombie until the process ends; it and the caller are two. The name in the
+ * second field of the line may contain anything, the fields behind it nothing of the kind. */
+bool tn_os_is_last_thread(void) {
+#ifdef __linux__
+	char line[512];
+	int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? -1 : read(file, line, sizeof line - 1);
+	if (file >= 0)
+		close(file);
+	line[size < 0 ? 0 : size] = '\0';
+	const char *rest = strrchr(line, ')');
+	char state = 0;
+	long threads = 0;
+	if (rest == NULL ||
+		sscanf(rest + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+			&state, &threads) != 2)
+		return false;
+	return state == 'Z' && threads == 2;
+#else
+	return false;
+#endif
 }
 
 size_t tn_os_processors(void) {
@@ -303,13 +347,15 @@ const char *tn_os_module(const void *code, uintptr_t *base) {
 }
 
 void tn_os_write(const char *text, size_t size) {
+	int held = tn_os_hold_cancel();
 	while (size > 0) {
 		ssize_t written = write(STDERR_FILENO, text, size);
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
-			return;
+			break;
 		text += written;
 		size -= (size_t)written;
 	}
+	tn_os_let_cancel(held);
 }

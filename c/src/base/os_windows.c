@@ -134,6 +134,18 @@ bool tn_os_start(void (*run)(void)) {
 void tn_os_join(void) {
 }
 
+bool tn_os_is_last_thread(void) {
+	return false;
+}
+
+int tn_os_hold_cancel(void) {
+	return 0;
+}
+
+void tn_os_let_cancel(int held) {
+	(void)held;
+}
+
 size_t tn_os_processors(void) {
 	SYSTEM_INFO system;
 	GetSystemInfo(&system);

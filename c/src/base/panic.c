@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "atomics.h"
+#include "bits.h"
 #include "os.h"
+#include "text.h"
 
 const char tn_mode_marker = TN_MODE;
 
@@ -31,8 +33,11 @@ static size_t panic_print(
 	                        : snprintf(line, LINE_BYTES, "tenure: %s \"%s\": ", kind, name);
 	size_t size = head < 0 ? 0 : (size_t)head;
 	int tail = vsnprintf(line + size, LINE_BYTES - size, format, rest);
-	size += tail < 0 ? 0 : (size_t)tail;
-	return size < LINE_BYTES - 1 ? size : LINE_BYTES - 2;
+	size = tn_min(size + (tail < 0 ? 0 : (size_t)tail), LINE_BYTES - 2);
+	line[size] = '\0';
+	/* The names in it are texts that others wrote. */
+	tn_text_clean(line);
+	return size;
 }
 
 static void panic_write(char *line, size_t size) {

@@ -22,6 +22,7 @@
 #include "../arena/arena.h"
 #include "../base/list.h"
 #include "../base/probes.h"
+#include "../base/text.h"
 #include "../heap/heap.h"
 #include "../slab/slab.h"
 
@@ -712,8 +713,10 @@ void tn_scope_stats(const tn_scope *hot, tn_stats *own, tn_stats *subtree) {
 }
 
 static void scope_print_text(FILE *out, const char *text) {
-	for (; *text != '\0'; text++)
-		fputc(tn_plain(*text), out);
+	char clean[TN_IDENT_BYTES + 1];
+	snprintf(clean, sizeof clean, "%s", text);
+	tn_text_clean(clean);
+	fputs(clean, out);
 }
 
 static void scope_print_age(FILE *out, uint64_t ms) {

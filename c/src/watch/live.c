@@ -147,27 +147,34 @@ static void live_on_fork(void) {
 	tn_os_on_fork(TN_FORK_LIVE, NULL, NULL, live_in_child);
 }
 
-static void live_enter(void) {
+static int live_enter(void) {
+	int held = tn_os_hold_cancel();
 	live_on_fork();
 	tn_lock_take(&live.lock);
+	return held;
+}
+
+static void live_leave(int held) {
+	tn_lock_give(&live.lock);
+	tn_os_let_cancel(held);
 }
 
 bool tn_live_start(void) {
-	live_enter();
+	int held = live_enter();
 	live.on = live.on || live_begin();
 	bool on = live.on;
-	tn_lock_give(&live.lock);
+	live_leave(held);
 	return on;
 }
 
 void tn_live_stop(void) {
-	live_enter();
+	int held = live_enter();
 	if (live.on) {
 		tn_observer_set(TN_OBSERVED_LIVE, 0, NULL);
 		tn_os_hide(&live.shown);
 	}
 	live.on = false;
-	tn_lock_give(&live.lock);
+	live_leave(held);
 }
 
 /* When the module that holds this copy of Tenure is closed; at exit it makes no difference. A child

@@ -1,6 +1,8 @@
 /* The observer's thread. It goes through the works and calls those that are due, then sleeps until the
- * next one is due; it ends when there is none. A work is called without a lock; setting it waits for
- * the end of the call.
+ * next one is due; it ends when there is none. It also ends when it is the last thread of a process
+ * whose main thread has called pthread_exit: else that process would never end, and as this thread
+ * takes no signals, not by SIGTERM either. A work is called without a lock; setting it waits for the
+ * end of the call.
  *
  * tn_observer_set   waits for the call, begins the thread, wakes it
  * observer_run      call, wait, until no work is left */
@@ -12,6 +14,8 @@
 #include "../base/lock.h"
 #include "../base/os.h"
 #include "../listing/listing.h"
+
+enum { OBSERVER_SLEEP_MS = 1000 }; /* at most: then it looks for other threads */
 
 typedef struct observed {
 	void (*work)(void);
@@ -62,8 +66,9 @@ static bool observer_call(observed *o, uint64_t process) {
 	return true;
 }
 
-/* Sleeps until some work is due, or the bell is no longer what it was. Returns false when there is no
- * work: then the thread is over, and the next work gets a new one. */
+/* Sleeps until some work is due, the bell is no longer what it was, or a while has passed. Returns
+ * false when there is no work: then the thread is over, and the next work gets a new one. Also when
+ * there is no other thread: then the process is over. */
 static bool observer_wait(uint32_t bell) {
 	uint64_t now = tn_os_milliseconds(), next = UINT64_MAX;
 	observer_enter();
@@ -76,8 +81,9 @@ static bool observer_wait(uint32_t bell) {
 		return false;
 	uint64_t sleep = next > now ? next - now : 0;
 	if (sleep > 0)
-		tn_os_wait_for(&observer.bell, bell, sleep < UINT32_MAX ? (unsigned)sleep : UINT32_MAX);
-	return true;
+		tn_os_wait_for(
+			&observer.bell, bell, sleep < OBSERVER_SLEEP_MS ? (unsigned)sleep : OBSERVER_SLEEP_MS);
+	return !tn_os_is_last_thread();
 }
 
 static void observer_run(void) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -31,7 +32,11 @@
  * that does not know the seal would let others write. */
 static bool os_map_shown(tn_os_shown *shown) {
 	struct stat is;
+	struct rlimit most;
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+	/* Beyond this limit fallocate ends the process by SIGXFSZ. */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < shown->size)
+		return errno = ENOMEM, false;
 	if (fallocate(shown->file, 0, 0, (off_t)shown->size) != 0 || fstat(shown->file, &is) != 0)
 		return errno = ENOMEM, false;
 	shown->device = is.st_dev;

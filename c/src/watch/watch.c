@@ -22,6 +22,7 @@
 
 #include "../base/lock.h"
 #include "../base/modes.h"
+#include "../base/text.h"
 #include "../pages/pages.h"
 #include "observer.h"
 
@@ -172,8 +173,7 @@ static void watch_report(
 	va_start(rest, format);
 	vsnprintf(message + length, sizeof message - (size_t)length, format, rest);
 	va_end(rest);
-	for (char *c = message; *c != '\0'; c++)
-		*c = tn_plain(*c);
+	tn_text_clean(message);
 	watch.callback(finding, listed, message, watch.options.ctx);
 }
 

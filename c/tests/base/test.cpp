@@ -79,6 +79,17 @@ TEST(base, the_message_is_one_line) {
 	tn_on_panic(nullptr);
 }
 
+/* Names are often what a stranger sent. */
+TEST(base, a_hostile_name_stays_in_its_line) {
+	tn_slab_options options = {};
+	options.name = "a\n\x1b[2J\xc2\x9b\u202e\u200b\xff\xc3\xa9 stock";
+	slab_owner s = make_slab(64, 0, options);
+	tn_slab_free(s.get(), tn_slab_alloc(s.get()));
+	tn_on_panic(nullptr);
+	EXPECT_DEATH(
+		local_variable_freed_into(s.get()), "tenure: slab \"a\\?\\?\\[2J[?]{9}\xc3\xa9 stock\": .*\n$");
+}
+
 TEST(base, the_default_writes_to_standard_error) {
 	slab_owner s = stock();
 	tn_on_panic(nullptr);

@@ -605,7 +605,7 @@ std::vector<std::string> words_of(const std::string &line) {
 TEST(scope, print_shows_the_tree) {
 	scope_owner root = make_scope("root");
 	tn_scope_options options = {};
-	options.ident = "GET /a\x1b[31m\r\nb\x7f?q=\xc3\xa9";
+	options.ident = "GET /a\x1b[31m\r\nb\x7f?q=\xc3\xa9\xc2\x9b\u202e!";
 	tn_scope *s = create_below(root.get(), "re\tquest", options);
 	ASSERT_NE(tn_scope_alloc(s, 1000, 8), nullptr);
 	ASSERT_TRUE(tn_scope_external(s, 12345));
@@ -625,7 +625,10 @@ TEST(scope, print_shows_the_tree) {
 	EXPECT_GE(std::stoul(words[1]), 1000u);
 	EXPECT_EQ(words[4], "1");
 	EXPECT_NE(lines[2].find("external 12345"), std::string::npos);
-	EXPECT_NE(lines[2].find("  GET /a?[31m??b??q=\xc3\xa9"), std::string::npos);
+	EXPECT_NE(lines[2].find("  GET /a?[31m??b??q=\xc3\xa9??"
+							"???"
+							"!"),
+		std::string::npos);
 	EXPECT_EQ(lines[3].find("    slab "), 0u);
 	EXPECT_NE(lines[3].find("(slab)"), std::string::npos);
 	EXPECT_EQ(printed(s).size(), 3u);

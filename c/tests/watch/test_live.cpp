@@ -701,6 +701,36 @@ size_t control_characters(const text &t) {
 		[](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; }));
 }
 
+std::string printed(void (*print)(text *t, const view *v), const view &v) {
+	text t = {};
+	t.end_of_line = "\n";
+	print(&t, &v);
+	std::string all(t.p, t.size);
+	text_free(&t);
+	return all;
+}
+
+/* Names with control characters, some that turn or hide text, and some that do not. */
+TEST(live, a_hostile_name_hides_nothing) {
+	shown on;
+	const std::string hidden[] = {"\x1b[2J", "\n", "\x7f", "\xc2\x9b", "\u202e", "\u2066", "\u200b",
+		"\ufeff", "\u2028", "\U000e0041", "\xff", "\xe2\x80"};
+	for (const std::string &bad : hidden) {
+		named_arena a(("a" + bad + "\u00e9b").c_str());
+		reader r(getpid());
+		ASSERT_TRUE(r.read_newer()) << r.message();
+		std::string json = printed(report_json, r.v), samples = printed(report_prometheus, r.v);
+		EXPECT_EQ(json.find("a" + bad), std::string::npos) << json;
+		EXPECT_EQ(samples.find("a" + bad), std::string::npos) << samples;
+		EXPECT_NE(json.find("\u00e9b\""), std::string::npos) << json;
+		EXPECT_NE(samples.find("\u00e9b\""), std::string::npos) << samples;
+	}
+	named_arena a("a\u202eb\U000e0041");
+	reader r(getpid());
+	ASSERT_TRUE(r.read_newer());
+	EXPECT_NE(printed(report_json, r.v).find("\"a\\u202eb\\udb40\\udc41\""), std::string::npos);
+}
+
 TEST(live, whatever_it_holds_can_be_printed) {
 	forged f;
 	ASSERT_EQ(fcntl(f.file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE), 0);
