@@ -31,6 +31,7 @@ enum {
 	SCOPE_CHUNK_BYTES_MAX = 1 << 20,
 	TAKEN_RECORDS = 16,
 	KEPT_RECORDS = 32,
+	SCOPE_SUMS = 16, /* subtrees that are printed with their sums */
 	IDENT_WORDS = (TN_IDENT_BYTES + 1) / sizeof(size_t),
 };
 
@@ -728,32 +729,105 @@ static void scope_print_age(FILE *out, uint64_t ms) {
 		fprintf(out, "%6.0f s ", (double)ms / 1000);
 }
 
-static bool scope_print_row(const tn_listed *listed, void *ctx) {
+/* A line of the tree: name, figures, and the time if there is one. */
+static void scope_print_figures(FILE *out, int indent, const tn_stats *stats) {
 	enum { NAME_WIDTH = 32 };
-	FILE *out = ctx;
-	int indent = listed->depth > 20 ? 40 : 2 * (int)listed->depth;
-	int width = indent + (int)strlen(listed->stats.name);
+	int width = indent + (int)strlen(stats->name);
 	fprintf(out, "%*s", indent, "");
-	scope_print_text(out, listed->stats.name);
+	scope_print_text(out, stats->name);
 	fprintf(out, "%*s %12zu %12zu %12zu %7zu %12zu ", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "",
-		listed->stats.live_bytes, listed->stats.cached_bytes, listed->stats.committed_bytes,
-		listed->stats.chunk_count, listed->stats.peak_bytes);
+		stats->live_bytes, stats->cached_bytes, stats->committed_bytes, stats->chunk_count,
+		stats->peak_bytes);
+}
+
+static void scope_print_remarks(FILE *out, const tn_stats *stats, const char *ident) {
+	if (stats->external_bytes != 0)
+		fprintf(out, "  external %zu", stats->external_bytes);
+	if (ident[0] != '\0')
+		fputs("  ", out), scope_print_text(out, ident);
+	fputc('\n', out);
+}
+
+static void scope_print_row(FILE *out, const tn_listed *listed) {
+	scope_print_figures(out, listed->depth > 20 ? 40 : 2 * (int)listed->depth, &listed->stats);
 	scope_print_age(out, listed->age_ms);
 	if (listed->kind != TN_KIND_SCOPE)
 		fprintf(out, "  (%s)", tn_kind_name(listed->kind));
-	if (listed->stats.external_bytes != 0)
-		fprintf(out, "  external %zu", listed->stats.external_bytes);
-	if (listed->ident[0] != '\0')
-		fputs("  ", out), scope_print_text(out, listed->ident);
-	fputc('\n', out);
+	scope_print_remarks(out, &listed->stats, listed->ident);
+}
+
+/* A child of the printed scope with everything below it. */
+typedef struct scope_sum {
+	tn_stats stats;
+	size_t count; /* scopes and allocators in it */
+	char ident[TN_IDENT_BYTES + 1];
+} scope_sum;
+
+typedef struct scope_printout {
+	FILE *out;
+	scope_sum own, total;
+	scope_sum sums[SCOPE_SUMS + 1]; /* the largest ones; the last is of the child being visited */
+	size_t count;                   /* of sums that are full, without the last */
+	scope_sum others;               /* children for which there was no room */
+} scope_printout;
+
+static void scope_add_sum(scope_sum *to, const scope_sum *from) {
+	scope_add_figures(&to->stats, &from->stats);
+	to->count += from->count;
+}
+
+/* Keeps the sum of the child that was visited, and adds the smallest to the others if there is no room. */
+static void scope_keep_sum(scope_printout *p) {
+	if (p->sums[p->count].count == 0 || p->count++ < SCOPE_SUMS)
+		return;
+	size_t least = 0;
+	for (size_t i = 1; i < p->count; i++)
+		if (p->sums[i].stats.committed_bytes < p->sums[least].stats.committed_bytes)
+			least = i;
+	scope_add_sum(&p->others, &p->sums[least]);
+	memmove(&p->sums[least], &p->sums[least + 1], (p->count - least - 1) * sizeof p->sums[0]);
+	p->count--;
+}
+
+static bool scope_print_visit(const tn_listed *listed, void *ctx) {
+	scope_printout *p = ctx;
+	scope_print_row(p->out, listed);
+	scope_sum one = {.stats = listed->stats, .count = 1};
+	memcpy(one.ident, listed->ident, sizeof one.ident);
+	scope_add_sum(&p->total, &one);
+	if (listed->depth == 1) {
+		scope_keep_sum(p);
+		p->sums[p->count] = one;
+	} else {
+		scope_add_sum(listed->depth == 0 ? &p->own : &p->sums[p->count], &one);
+	}
 	return true;
+}
+
+static void scope_print_sum(FILE *out, int indent, const char *name, scope_sum *sum) {
+	if (name != NULL)
+		strcpy(sum->stats.name, name);
+	scope_print_figures(out, indent, &sum->stats);
+	fprintf(out, "%9s  (%zu)", "", sum->count);
+	scope_print_remarks(out, &sum->stats, sum->ident);
 }
 
 void tn_scope_print(const tn_scope *hot, FILE *out) {
 	scope *s = scope_of(hot);
+	scope_printout p = {.out = out};
 	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
 		"chunks", "peak", "since");
-	tn_list_each(&s->node, scope_print_row, out);
+	tn_list_each(&s->node, scope_print_visit, &p);
+	scope_keep_sum(&p);
+	if (p.count > 1) {
+		fputs("with everything below:\n", out);
+		scope_print_sum(out, 2, "itself", &p.own);
+		for (size_t i = 0; i < p.count; i++)
+			scope_print_sum(out, 2, NULL, &p.sums[i]);
+		if (p.others.count != 0)
+			scope_print_sum(out, 2, "others", &p.others);
+	}
+	scope_print_sum(out, 0, "total", &p.total);
 }
 
 static void scope_require(const scope *s, bool holds, const char *what) {

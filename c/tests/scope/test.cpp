@@ -611,7 +611,7 @@ TEST(scope, print_shows_the_tree) {
 	ASSERT_TRUE(tn_scope_external(s, 12345));
 	ASSERT_NE(tn_scope_slab(s, 64, 0, nullptr), nullptr);
 	std::vector<std::string> lines = printed(root.get());
-	ASSERT_EQ(lines.size(), 4u);
+	ASSERT_EQ(lines.size(), 5u);
 	EXPECT_EQ(words_of(lines[0]),
 		(std::vector<std::string>{"scope", "live", "cached", "committed", "chunks", "peak", "since"}));
 	EXPECT_EQ(lines[1].find("root "), 0u);
@@ -631,8 +631,65 @@ TEST(scope, print_shows_the_tree) {
 		std::string::npos);
 	EXPECT_EQ(lines[3].find("    slab "), 0u);
 	EXPECT_NE(lines[3].find("(slab)"), std::string::npos);
-	EXPECT_EQ(printed(s).size(), 3u);
+	EXPECT_EQ(printed(s).size(), 4u);
 	EXPECT_EQ(printed(s)[1].find("re?quest "), 0u);
+}
+
+/* The sums at the end are those of the lines above them; the largest subtrees have a line each. */
+TEST(scope, print_ends_with_sums) {
+	for (size_t children : {0, 1, 2, 16, 17, 40}) {
+		scope_owner root = make_scope("root");
+		tn_scope_alloc(root.get(), 100, 8);
+		for (size_t i = 0; i < children; i++) {
+			std::string name = "child-" + std::to_string(i);
+			tn_scope *child = create_below(root.get(), name.c_str());
+			tn_slab_alloc(tn_scope_slab(create_below(create_below(child)), 64, 0, nullptr));
+			/* The first and the last are the largest. */
+			tn_scope_alloc(child, (i + 1 == children ? 9000000 : i == 0 ? 8000000 : 100000) + i, 8);
+			ASSERT_TRUE(tn_scope_external(child, i));
+		}
+		std::vector<std::string> lines = printed(root.get());
+		size_t rows = 2 + 4 * children, shown = std::min<size_t>(children, 16);
+		size_t sums = children > 1 ? 2 + shown + (children > shown) : 0;
+		ASSERT_EQ(lines.size(), rows + sums + 1);
+		auto sum = [&](size_t first, size_t count) {
+			std::vector<size_t> figures(6);
+			for (size_t i = first; i < first + count; i++) {
+				std::vector<std::string> words = words_of(lines[i]);
+				for (size_t k = 0; k < 5; k++)
+					figures[k] += std::stoul(words[k + 1]);
+				bool counted = words[6][0] == '(';
+				figures[5] += counted ? std::stoul(words[6].substr(1)) : 1;
+			}
+			return figures;
+		};
+		EXPECT_EQ(lines.back().find("total "), 0u);
+		std::vector<size_t> total = sum(rows + sums, 1);
+		EXPECT_EQ(total, sum(1, rows - 1));
+		EXPECT_EQ(total[5], 1 + 4 * children);
+		EXPECT_GE(total[0], 100 + children * 100000);
+		size_t all = children * (children - 1) / 2;
+		EXPECT_EQ(lines.back().find("external") != std::string::npos, children > 1);
+		if (children < 2)
+			continue;
+		EXPECT_NE(lines.back().find("external " + std::to_string(all)), std::string::npos);
+		EXPECT_EQ(lines[rows], "with everything below:");
+		EXPECT_EQ(total, sum(rows + 1, sums - 1));
+		EXPECT_EQ(words_of(lines[rows + 1])[0], "itself");
+		auto line_of = [&](const std::string &name) {
+			for (size_t i = rows + 1; i < lines.size(); i++)
+				if (lines[i].find("  " + name + " ") == 0)
+					return i;
+			return size_t{0};
+		};
+		EXPECT_EQ(line_of("others") != 0, children > 16);
+		for (size_t largest : {size_t{0}, children - 1}) {
+			size_t at = line_of("child-" + std::to_string(largest));
+			ASSERT_NE(at, 0u);
+			/* Children are shown newest first. */
+			EXPECT_EQ(sum(at, 1), sum(2 + 4 * (children - 1 - largest), 4));
+		}
+	}
 }
 
 /* Long names push the columns to the right; they are not cut. */
@@ -642,8 +699,8 @@ TEST(scope, print_of_long_names_and_deep_trees) {
 	for (int i = 0; i < 200; i++)
 		s = create_below(s, "0123456789012345678901234567890");
 	std::vector<std::string> lines = printed(root.get());
-	ASSERT_EQ(lines.size(), 202u);
-	for (size_t i = 2; i < lines.size(); i++) {
+	ASSERT_EQ(lines.size(), 203u);
+	for (size_t i = 2; i < 202; i++) {
 		EXPECT_NE(lines[i].find("0123456789012345678901234567890 "), std::string::npos);
 		EXPECT_EQ(words_of(lines[i]).size(), 8u) << lines[i];
 	}
