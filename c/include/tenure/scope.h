@@ -220,9 +220,9 @@ TN_API void tn_scope_stats(const tn_scope *s, tn_stats *own, tn_stats *subtree)
 	TN_SYMBOL(tn_scope_stats);
 
 /* Prints the scope and everything below it as an indented tree: name, ident, live, cached and committed
- * bytes, chunks, the sampled peak, and the time since the last reset. Figures are as in a snapshot. Ends
- * with the sums over all that is below each child, at most the 16 largest, and over everything; behind
- * each sum stands the number of scopes and allocators in it.
+ * bytes, chunks, the sampled peak, and the time since the last reset. Figures are as in a snapshot.
+ * The sums over each child with everything below it follow (at most the 16 largest), then the total;
+ * behind each sum stands the number of scopes and allocators in it.
  *
  * threads  any, while the scope is not being destroyed
  * cost     as tn_stats_snapshot, and the printing */

@@ -776,7 +776,7 @@ static void scope_add_sum(scope_sum *to, const scope_sum *from) {
 	to->count += from->count;
 }
 
-/* Keeps the sum of the child that was visited, and adds the smallest to the others if there is no room. */
+/* Keeps the sum of the child that was visited; without room, the smallest sum joins the others. */
 static void scope_keep_sum(scope_printout *p) {
 	if (p->sums[p->count].count == 0 || p->count++ < SCOPE_SUMS)
 		return;
