@@ -10,6 +10,7 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 $go vet ./...
+(cd arenacheck && ../../tools/go.sh vet ./...)
 case ${1:-} in
 quick)
 	$go test ./...
@@ -35,6 +36,7 @@ long)
 	done
 	GOOS=js GOARCH=wasm $go vet ./...
 	GOARCH=386 $go vet ./...
+	(cd arenacheck && ../../tools/go.sh test -timeout 30m ./...)
 	;;
 *)
 	echo "usage: tools/go_tests.sh quick|long" >&2
