@@ -19,7 +19,9 @@ bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-contai
 	libtbbmalloc2 liblua5.4-dev libsqlite3-dev libjansson-dev python3-dev python3-venv"
 	# Any cargo will do; Debian's is installed only where there is none.
 	command -v cargo >/dev/null || packages+=" cargo" ;;
-check) packages="$tests googletest valgrind libclang-rt-14-dev mingw-w64 musl-tools gcc-12" ;;
+# Of prometheus only promtool is used: it checks what tenure-top prints.
+check) packages="$tests prometheus googletest valgrind libclang-rt-14-dev mingw-w64 musl-tools
+	gcc-12" ;;
 *)
 	echo "usage: tools/setup.sh demo|test|bench|check" >&2
 	exit 2

@@ -45,3 +45,5 @@
 #include "watch/live.c"
 
 #include "watch/os_view.c"
+
+#include "watch/totals.c"

@@ -19,7 +19,8 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { TRIES = 500 /* a millisecond each */, STATUS_BYTES = 16384 };
+enum { TRIES = 500 /* a millisecond each */, STATUS_BYTES = 16384, GROWTH_MS = 5000 };
+static const double GROWTH_MOST = 1e18;
 
 __attribute__((format(printf, 2, 3))) static bool fail(view *v, const char *format, ...) {
 	va_list arguments;
@@ -177,6 +178,7 @@ bool view_open(view *v, pid_t pid) {
 	if (!find_file(v))
 		return false;
 	v->rows = need(malloc(sizeof v->shown->rows));
+	v->totals = need(malloc(sizeof v->shown->totals));
 	return true;
 }
 
@@ -189,7 +191,14 @@ static void unmap_view(view *v) {
 void view_close(view *v) {
 	unmap_view(v);
 	free(v->rows);
+	free(v->totals);
+	free(v->growth);
+	free(v->past[0].rows);
+	free(v->past[1].rows);
 	v->rows = NULL;
+	v->totals = NULL;
+	v->growth = NULL;
+	v->past[0] = v->past[1] = (view_past){0};
 	if (v->process >= 0)
 		close(v->process);
 	v->process = -1;
@@ -214,8 +223,56 @@ static bool copy_snapshot(view *v) {
 	tn_live_load(&v->state, &v->shown->state, sizeof v->state);
 	if (v->state.row_count <= TN_LIVE_ROWS)
 		tn_live_load(v->rows, v->shown->rows, v->state.row_count * sizeof v->rows[0]);
+	if (v->state.total_count <= TN_LIVE_TOTALS)
+		tn_live_load(v->totals, v->shown->totals, v->state.total_count * sizeof v->totals[0]);
 	v->sequence = before / 2;
 	return tn_live_sequence(v->shown) == before;
+}
+
+/* ---- growth ---- */
+
+static int by_id(const void *a, const void *b) {
+	const struct view_past_row *one = a, *other = b;
+	return one->id < other->id ? -1 : one->id > other->id;
+}
+
+static void keep_past(view_past *past, const view *v) {
+	past->taken_ms = v->state.taken_ms;
+	past->count = v->state.row_count;
+	past->rows = need(realloc(past->rows, (past->count + 1) * sizeof *past->rows));
+	for (size_t i = 0; i < past->count; i++)
+		past->rows[i] = (struct view_past_row){v->rows[i].id, v->rows[i].live_bytes};
+	qsort(past->rows, past->count, sizeof *past->rows, by_id);
+}
+
+/* An allocator that was not there had no live bytes. */
+static void measure_growth(view *v) {
+	const view_past *past = &v->past[v->past[0].taken_ms == 0];
+	v->growth = need(realloc(v->growth, (v->state.row_count + 1) * sizeof *v->growth));
+	v->growth_ms = past->taken_ms == 0 || v->state.taken_ms < past->taken_ms
+	                   ? 0
+	                   : v->state.taken_ms - past->taken_ms;
+	for (size_t i = 0; i < v->state.row_count; i++) {
+		struct view_past_row key = {v->rows[i].id, 0}, *found = NULL;
+		if (past->taken_ms != 0)
+			found = bsearch(&key, past->rows, past->count, sizeof key, by_id);
+		double change = (double)v->rows[i].live_bytes - (found != NULL ? (double)found->live_bytes : 0);
+		double rate = v->growth_ms == 0 ? 0 : change * 1000 / (double)v->growth_ms;
+		/* A damaged view may have any figures. */
+		v->growth[i] = (int64_t)(rate > GROWTH_MOST    ? GROWTH_MOST
+								 : rate < -GROWTH_MOST ? -GROWTH_MOST
+													   : rate);
+	}
+}
+
+static void note_growth(view *v) {
+	measure_growth(v);
+	if (v->past[1].taken_ms != 0 && v->state.taken_ms - v->past[1].taken_ms < GROWTH_MS)
+		return;
+	view_past oldest = v->past[0];
+	v->past[0] = v->past[1];
+	v->past[1] = oldest;
+	keep_past(&v->past[1], v);
 }
 
 static bool fail_to_copy(view *v) {
@@ -236,14 +293,61 @@ bool view_read(view *v) {
 			return fail_to_copy(v);
 		nanosleep(&pause, NULL);
 	}
-	if (v->state.row_count > TN_LIVE_ROWS)
+	if (v->state.row_count > TN_LIVE_ROWS || v->state.total_count > TN_LIVE_TOTALS)
 		return fail_damaged(v, "its counts are out of range");
 	for (size_t i = 0; i < v->state.row_count; i++) {
 		v->rows[i].name[sizeof v->rows[i].name - 1] = '\0';
 		v->rows[i].ident[sizeof v->rows[i].ident - 1] = '\0';
 	}
+	for (size_t i = 0; i < v->state.total_count; i++)
+		v->totals[i].name[sizeof v->totals[i].name - 1] = '\0';
 	v->state.malloc_name[sizeof v->state.malloc_name - 1] = '\0';
 	if (read_text(v, "comm", v->name, sizeof v->name))
 		v->name[strcspn(v->name, "\n")] = '\0';
+	note_growth(v);
 	return true;
+}
+
+/* ---- all processes ---- */
+
+static int by_number(const void *a, const void *b) {
+	pid_t one = *(const pid_t *)a, other = *(const pid_t *)b;
+	return (one > other) - (one < other);
+}
+
+static size_t find_processes(pid_t **processes) {
+	DIR *directory = opendir("/proc");
+	size_t count = 0, room = 0;
+	*processes = NULL;
+	for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
+		char *end;
+		long number = strtol(entry->d_name, &end, 10);
+		if (number <= 0 || number > INT32_MAX || *end != '\0')
+			continue;
+		if (count == room)
+			*processes = need(realloc(*processes, (room = 2 * room + 64) * sizeof **processes));
+		(*processes)[count++] = (pid_t)number;
+	}
+	if (directory != NULL)
+		closedir(directory);
+	if (count != 0)
+		qsort(*processes, count, sizeof **processes, by_number);
+	return count;
+}
+
+size_t view_find_all(view **views) {
+	pid_t *processes;
+	size_t count = find_processes(&processes), found = 0;
+	*views = NULL;
+	for (size_t i = 0; i < count; i++) {
+		view v;
+		if (!view_open(&v, processes[i]) || !view_read(&v)) {
+			view_close(&v);
+			continue;
+		}
+		*views = need(realloc(*views, (found + 1) * sizeof **views));
+		(*views)[found++] = v;
+	}
+	free(processes);
+	return found;
 }

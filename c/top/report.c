@@ -33,13 +33,14 @@ static const figure figures[] = {
 	{FIGURE(waste_bytes), false, "Part of the live bytes added by rounding, an estimate."},
 	{FIGURE(external_bytes), false,
 		"Bytes that other libraries hold for a scope, from tn_scope_external."},
+	/* In the order of tn_live_total. */
 	{FIGURE(refills), true, "Times a slow path took a chunk or filled a magazine."},
 	{FIGURE(resets), true, "Resets."},
 	{FIGURE(exchanges), true, "Magazines that a thread put into a depot or took from one."},
 	{FIGURE(foreign), true, "Magazines that a thread took from the depot of other threads."},
 	{FIGURE(waits), true, "Times a thread found another one in a depot."},
 };
-enum { FIGURES = sizeof figures / sizeof figures[0] };
+enum { FIGURES = sizeof figures / sizeof figures[0], GAUGES = FIGURES - TN_LIVE_COUNTERS };
 
 static uint64_t value_of(const tn_live_row *row, const figure *f) {
 	uint64_t value;
@@ -90,6 +91,7 @@ static void add_known(text *t, const char *name, uint64_t value) {
 		text_add(t, "\"%s\": %" PRIu64, name, value);
 }
 
+/* One allocator, without the brace at its end. */
 static void add_row(text *t, const tn_live_row *row) {
 	text_add(t, "    {\"id\": %" PRIu64 ", \"parent_id\": %" PRIu64 ", ", row->id, row->parent_id);
 	add_string_member(t, "kind", kind_name(row->kind));
@@ -99,10 +101,28 @@ static void add_row(text *t, const tn_live_row *row) {
 	text_add(t, ", \"slot_bytes\": %" PRIu64, row->slot_bytes);
 	for (size_t i = 0; i < FIGURES; i++)
 		text_add(t, ", \"%s\": %" PRIu64, figures[i].name, value_of(row, &figures[i]));
-	text_add(t, "}");
 }
 
-void report_json(text *t, const view *v) {
+/* Every allocator, and inside it those that it owns. */
+static void add_rows(text *t, const view *v, const tree *tree) {
+	unsigned depth = 0;
+	uint32_t row = tree->root;
+	while (row != NO_ROW) {
+		add_row(t, &v->rows[row]);
+		text_add(
+			t, ", \"subtree_committed_bytes\": %" PRIu64 ", \"below\": [", tree->subtree_bytes[row]);
+		unsigned before = depth;
+		row = table_step(tree, row, &depth);
+		bool deeper = row != NO_ROW && depth > before;
+		text_add(t, deeper ? "\n" : "]}");
+		for (unsigned up = before; !deeper && up > (row == NO_ROW ? 0 : depth); up--)
+			text_add(t, "]}");
+		if (!deeper)
+			text_add(t, row != NO_ROW ? ",\n" : "\n");
+	}
+}
+
+void report_json(text *t, const view *v, bool nested) {
 	const tn_live_state *s = &v->state;
 	text_add(t, "{\n  \"tenure_live_version\": %" PRIu32 ",\n", v->header.version);
 	text_add(t, "  \"process\": {\"pid\": %d, ", (int)v->pid);
@@ -117,11 +137,57 @@ void report_json(text *t, const view *v) {
 	text_add(t, "},\n  \"mode\": \"%s\",\n  \"snapshot\": %" PRIu64 ",\n", mode_name(v->header.mode),
 		v->sequence);
 	text_add(t, "  \"left_out_count\": %" PRIu64 ",\n  \"allocators\": [\n", s->left_out_count);
-	for (size_t i = 0; i < s->row_count; i++) {
+	if (nested) {
+		tree tree = table_tree(v, SORT_COMMITTED);
+		add_rows(t, v, &tree);
+		table_free_tree(&tree);
+	}
+	for (size_t i = 0; !nested && i < s->row_count; i++) {
 		add_row(t, &v->rows[i]);
-		text_add(t, i + 1 < s->row_count ? ",\n" : "\n");
+		text_add(t, i + 1 < s->row_count ? "},\n" : "}\n");
 	}
 	text_add(t, "  ]\n}\n");
+}
+
+static uint64_t sum_of(const view *v, size_t offset) {
+	uint64_t sum = 0;
+	for (size_t i = 0; i < v->state.row_count; i++)
+		sum += value_of(&v->rows[i], &(figure){.offset = offset});
+	return sum;
+}
+
+void report_processes(text *t, const view *views, size_t count, bool json) {
+	text_add(t, json ? "{\"processes\": [\n" : "%7s  %-16s  %-8s %11s %8s %10s %9s\n", "PID", "NAME",
+		"MODE", "ALLOCATORS", "LIVE", "COMMITTED", "RESIDENT");
+	for (size_t i = 0; i < count; i++) {
+		const view *v = &views[i];
+		uint64_t live = sum_of(v, offsetof(tn_live_row, live_bytes));
+		uint64_t committed = sum_of(v, offsetof(tn_live_row, committed_bytes));
+		uint64_t allocators = v->state.row_count + v->state.left_out_count;
+		if (json) {
+			text_add(t, "  {\"pid\": %d, ", (int)v->pid);
+			add_string_member(t, "name", v->name);
+			text_add(t,
+				"\"mode\": \"%s\", \"allocator_count\": %" PRIu64 ", \"live_bytes\": %" PRIu64
+				", \"committed_bytes\": %" PRIu64 ", \"resident_bytes\": %" PRIu64 "}%s\n",
+				mode_name(v->header.mode), allocators, live, committed, v->state.resident_bytes,
+				i + 1 < count ? "," : "");
+			continue;
+		}
+		char bytes[3][SHORT];
+		short_bytes(bytes[0], live);
+		short_bytes(bytes[1], committed);
+		short_bytes(bytes[2], v->state.resident_bytes);
+		text_add(t, "%7d  ", (int)v->pid);
+		unsigned column = t->column + 16;
+		text_safe(t, v->name, 16);
+		text_pad(t, column);
+		text_add(t, "  %-8s %11" PRIu64 " %8s %10s %9s", mode_name(v->header.mode), allocators,
+			bytes[0], bytes[1], bytes[2]);
+		text_end_line(t);
+	}
+	if (json)
+		text_add(t, "]}\n");
 }
 
 /* ---- Prometheus ---- */
@@ -135,7 +201,19 @@ typedef struct group {
 	uint64_t sums[FIGURES];
 } group;
 
-static void copy_label(char out[LABEL_BYTES], const char *s) {
+typedef struct groups {
+	group *all;
+	size_t count;
+} groups;
+
+/* The labels of every sample of a process, `process="server",pid="4711"` and the user's. */
+typedef struct process {
+	const view *view;
+	groups rows, totals;
+	text labels;
+} process;
+
+static void copy_label(char *out, const char *s) {
 	while (*s != '\0') {
 		size_t size = tn_text_character(s);
 		if (size == 0) {
@@ -179,24 +257,43 @@ static size_t merge(group *groups, size_t count) {
 	return merged;
 }
 
-static group *group_rows(const view *v, size_t *count) {
-	group *groups = need(calloc(v->state.row_count + 1, sizeof *groups));
-	for (size_t i = 0; i < v->state.row_count; i++) {
-		group *g = &groups[i];
-		copy_label(g->name, row_name(&v->rows[i]));
-		g->kind = kind_name(v->rows[i].kind);
-		g->count = 1;
-		for (size_t k = 0; k < FIGURES; k++)
-			g->sums[k] = value_of(&v->rows[i], &figures[k]);
+/* Merges, and keeps the largest groups; the others of a kind become one. */
+static void cut(groups *g) {
+	g->count = merge(g->all, g->count);
+	if (g->count <= NAMES_MOST)
+		return;
+	qsort(g->all, g->count, sizeof *g->all, by_committed);
+	for (size_t i = NAMES_MOST; i < g->count; i++)
+		strcpy(g->all[i].name, TN_LIVE_OTHERS);
+	g->count = merge(g->all, g->count);
+}
+
+/* The figures of the allocators that exist. */
+static groups group_rows(const view *v) {
+	groups g = {need(calloc(v->state.row_count + 1, sizeof *g.all)), v->state.row_count};
+	for (size_t i = 0; i < g.count; i++) {
+		group *one = &g.all[i];
+		copy_label(one->name, row_name(v->rows[i].name));
+		one->kind = kind_name(v->rows[i].kind);
+		one->count = 1;
+		for (size_t k = 0; k < GAUGES; k++)
+			one->sums[k] = value_of(&v->rows[i], &figures[k]);
 	}
-	*count = merge(groups, v->state.row_count);
-	if (*count > NAMES_MOST) {
-		qsort(groups, *count, sizeof *groups, by_committed);
-		for (size_t i = NAMES_MOST; i < *count; i++)
-			strcpy(groups[i].name, "other");
-		*count = merge(groups, *count);
+	cut(&g);
+	return g;
+}
+
+/* The counters, as the process added them up. */
+static groups group_totals(const view *v) {
+	groups g = {need(calloc(v->state.total_count + 1, sizeof *g.all)), v->state.total_count};
+	for (size_t i = 0; i < g.count; i++) {
+		group *one = &g.all[i];
+		copy_label(one->name, row_name(v->totals[i].name));
+		one->kind = kind_name((uint32_t)v->totals[i].kind);
+		memcpy(&one->sums[GAUGES], v->totals[i].counters, sizeof v->totals[i].counters);
 	}
-	return groups;
+	g.count = merge(g.all, g.count);
+	return g;
 }
 
 static void add_head(text *t, const char *name, const char *type, const char *help) {
@@ -213,11 +310,18 @@ static void add_label(text *t, const char *value) {
 	text_raw(t, "\"", 1);
 }
 
-static void add_sample(text *t, const char *name, const group *g, uint64_t value) {
-	text_add(t, "tenure_%s{kind=", name);
-	add_label(t, g->kind);
-	text_add(t, ",name=");
-	add_label(t, g->name);
+static void add_pair(text *t, const char *name, const char *value) {
+	text_add(t, "%s=", name);
+	add_label(t, value);
+}
+
+static void add_group(text *t, const char *name, const process *p, const group *g, uint64_t value) {
+	text_add(t, "tenure_%s{", name);
+	text_raw(t, p->labels.p, p->labels.size);
+	text_add(t, ",");
+	add_pair(t, "kind", g->kind);
+	text_add(t, ",");
+	add_pair(t, "name", g->name);
 	text_add(t, "} %" PRIu64 "\n", value);
 }
 
@@ -233,44 +337,93 @@ static void metric_name(char out[64], const figure *f) {
 	snprintf(out, 64, "%s%s", name, f->counter ? "_total" : "");
 }
 
-static void add_plain(text *t, const char *name, const char *help, uint64_t value) {
-	add_head(t, name, "gauge", help);
-	text_add(t, "tenure_%s %" PRIu64 "\n", name, value);
+typedef struct metric {
+	const char *name, *help;
+	size_t offset; /* in the state */
+	bool of_malloc;
+} metric;
+
+#define METRIC(name) offsetof(tn_live_state, name)
+static const metric metrics[] = {
+	{"allocators_left_out", "Listed allocators that do not fit the live view.", METRIC(left_out_count),
+		false},
+	{"process_resident_bytes", "Resident memory of the process.", METRIC(resident_bytes), false},
+	{"process_malloc_allocated_bytes", "Bytes that malloc has handed out.",
+		METRIC(malloc_allocated_bytes), true},
+	{"process_malloc_active_bytes", "Bytes of the pages that hold malloc's blocks.",
+		METRIC(malloc_active_bytes), true},
+	{"process_malloc_held_bytes", "Bytes that malloc holds from the system.", METRIC(malloc_held_bytes),
+		true},
+};
+
+/* A family appears if a process knows it. */
+static void add_metric(text *t, const metric *m, const process *all, size_t count) {
+	bool begun = false;
+	for (size_t i = 0; i < count; i++) {
+		const tn_live_state *s = &all[i].view->state;
+		uint64_t value;
+		memcpy(&value, (const char *)s + m->offset, sizeof value);
+		if (m->of_malloc && (s->malloc_name[0] == '\0' || value == TN_LIVE_UNKNOWN))
+			continue;
+		if (!begun)
+			add_head(t, m->name, "gauge", m->help);
+		begun = true;
+		text_add(t, "tenure_%s{", m->name);
+		text_raw(t, all[i].labels.p, all[i].labels.size);
+		if (m->of_malloc) {
+			char label[LABEL_BYTES];
+			copy_label(label, s->malloc_name);
+			text_add(t, ",");
+			add_pair(t, "allocator", label);
+		}
+		text_add(t, "} %" PRIu64 "\n", value);
+	}
 }
 
-static void add_malloc(text *t, const view *v, const char *name, const char *help, uint64_t value) {
-	char label[LABEL_BYTES];
-	if (v->state.malloc_name[0] == '\0' || value == TN_LIVE_UNKNOWN)
-		return;
-	copy_label(label, v->state.malloc_name);
-	add_head(t, name, "gauge", help);
-	text_add(t, "tenure_%s{allocator=", name);
-	add_label(t, label);
-	text_add(t, "} %" PRIu64 "\n", value);
+static process begin_process(const view *v, const label *labels, size_t count) {
+	process p = {.view = v, .rows = group_rows(v), .totals = group_totals(v)};
+	char name[4 * sizeof v->name];
+	copy_label(name, v->name);
+	add_pair(&p.labels, "process", name);
+	text_add(&p.labels, ",pid=\"%d\"", (int)v->pid);
+	for (size_t i = 0; i < count; i++) {
+		text_add(&p.labels, ",");
+		char *value = need(malloc(4 * strlen(labels[i].value) + 1));
+		copy_label(value, labels[i].value);
+		add_pair(&p.labels, labels[i].name, value);
+		free(value);
+	}
+	return p;
 }
 
-void report_prometheus(text *t, const view *v) {
-	const tn_live_state *s = &v->state;
-	size_t count;
-	group *groups = group_rows(v, &count);
+static void end_process(process *p) {
+	free(p->rows.all);
+	free(p->totals.all);
+	text_free(&p->labels);
+}
+
+void report_prometheus(
+	text *t, const view *views, size_t count, const label *labels, size_t label_count) {
+	process *all = need(calloc(count + 1, sizeof *all));
+	for (size_t i = 0; i < count; i++)
+		all[i] = begin_process(&views[i], labels, label_count);
 	add_head(t, "allocators", "gauge", "Listed allocators.");
 	for (size_t i = 0; i < count; i++)
-		add_sample(t, "allocators", &groups[i], groups[i].count);
-	for (size_t k = 0; k < FIGURES; k++) {
+		for (size_t k = 0; k < all[i].rows.count; k++)
+			add_group(t, "allocators", &all[i], &all[i].rows.all[k], all[i].rows.all[k].count);
+	for (size_t f = 0; f < FIGURES; f++) {
 		char name[64];
-		metric_name(name, &figures[k]);
-		add_head(t, name, figures[k].counter ? "counter" : "gauge", figures[k].help);
-		for (size_t i = 0; i < count; i++)
-			add_sample(t, name, &groups[i], groups[i].sums[k]);
+		metric_name(name, &figures[f]);
+		add_head(t, name, figures[f].counter ? "counter" : "gauge", figures[f].help);
+		for (size_t i = 0; i < count; i++) {
+			const groups *g = figures[f].counter ? &all[i].totals : &all[i].rows;
+			for (size_t k = 0; k < g->count; k++)
+				add_group(t, name, &all[i], &g->all[k], g->all[k].sums[f]);
+		}
 	}
-	free(groups);
-	add_plain(t, "allocators_left_out", "Listed allocators that do not fit the live view.",
-		s->left_out_count);
-	add_plain(t, "process_resident_bytes", "Resident memory of the process.", s->resident_bytes);
-	add_malloc(t, v, "process_malloc_allocated_bytes", "Bytes that malloc has handed out.",
-		s->malloc_allocated_bytes);
-	add_malloc(t, v, "process_malloc_active_bytes", "Bytes of the pages that hold malloc's blocks.",
-		s->malloc_active_bytes);
-	add_malloc(t, v, "process_malloc_held_bytes", "Bytes that malloc holds from the system.",
-		s->malloc_held_bytes);
+	for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++)
+		add_metric(t, &metrics[m], all, count);
+	for (size_t i = 0; i < count; i++)
+		end_process(&all[i]);
+	free(all);
 }

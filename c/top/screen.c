@@ -14,6 +14,29 @@
 
 enum { HEADER_LINES = 5, FOOTER_LINES = 1 };
 
+const char screen_help[] =
+	"Keys:\n"
+	"  n a o l h c g    sort by name, active, total, live, cached (\"held\"), committed\n"
+	"                   or growth\n"
+	"  t                table or tree\n"
+	"  arrows, Page Up and Down, Home, End    move\n"
+	"  ?  this help;  q  quit\n"
+	"\n"
+	"Columns:\n"
+	"  ACTIVE, TOTAL    objects handed out, and objects that fit; USE is their ratio\n"
+	"  OBJSIZE          bytes of an object's slot; OBJ/SLAB slots of a slab (a chunk)\n"
+	"  SLABS            chunks; ACTIVE-SLABS with live objects, PARTIAL not full\n"
+	"  IN-THREADS       part of CACHED in the magazines of threads\n"
+	"  LIVE, CACHED     bytes handed out, and bytes kept for the next call\n"
+	"  WASTE            part of LIVE that rounding adds, of heaps and slabs\n"
+	"  GROWTH/S         change of LIVE in a second, over the last 5 to 10 seconds\n"
+	"  COMMITTED        bytes taken from the system; WITH-BELOW adds the tree below\n"
+	"  PEAK             the most live bytes seen\n"
+	"  EXTERNAL         bytes of other libraries that a scope was told of\n"
+	"  AGE              time since the first chunk or the last reset\n"
+	"A dash marks a figure that allocators of that kind do not have.\n"
+	"A narrow terminal shows fewer columns, and leaves out those with dashes first.\n";
+
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 static volatile sig_atomic_t received; /* the last one of these, except SIGWINCH */
 static struct termios terminal_before;
@@ -88,7 +111,7 @@ static void add_position(text *t, const table_options *o, size_t rows) {
 
 static void add_footer(text *t, const table_options *o) {
 	text_style(t, "7");
-	text_add(t, " sort:");
+	text_add(t, " q quit  ? help  t %s  sort:", o->tree ? "table" : "tree");
 	for (int i = 0; i < SORT_COUNT; i++) {
 		const char *name = sort_names[i];
 		text_add(t, " ");
@@ -97,14 +120,23 @@ static void add_footer(text *t, const table_options *o) {
 		text_style(t, "22");
 		text_add(t, " %s%s", name, (int)o->sort == i ? "*" : " ");
 	}
-	text_add(t, " t %s  q quit", o->tree ? "table" : "tree");
 	text_pad(t, t->width);
 	text_style(t, "");
 }
 
+static void add_help(text *t, unsigned rows) {
+	const char *line = screen_help;
+	for (unsigned i = 1; i < rows && *line != '\0'; i++) {
+		size_t size = strcspn(line, "\n");
+		text_add(t, "%.*s", (int)size, line);
+		text_end_line(t);
+		line += size + (line[size] == '\n');
+	}
+}
+
 /* Writes everything at once, each line over the old one. The old line is erased first: after a line as
  * wide as the terminal, the cursor is on its last character. */
-static bool show(const view *v, table_options *o) {
+static bool show(const view *v, table_options *o, bool help) {
 	struct winsize size = {.ws_row = 24, .ws_col = 80};
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	unsigned rows = size.ws_row > 0 ? size.ws_row : 24, width = size.ws_col > 0 ? size.ws_col : 80;
@@ -114,9 +146,13 @@ static bool show(const view *v, table_options *o) {
 	o->height = lines;
 	o->first = o->first < most ? o->first : most;
 	text_raw(&t, "\033[H\033[K", 6);
-	table_header(&t, v);
-	add_position(&t, o, v->state.row_count);
-	table_rows(&t, v, o);
+	if (help) {
+		add_help(&t, rows);
+	} else {
+		table_header(&t, v);
+		add_position(&t, o, v->state.row_count);
+		table_rows(&t, v, o);
+	}
 	text_raw(&t, "\033[J", 3);
 	char last[32];
 	snprintf(last, sizeof last, "\033[%u;1H", rows);
@@ -134,25 +170,30 @@ static size_t less(size_t from, size_t by) {
 }
 
 /* Handles one key at the front of `keys`, which ends with 0; returns the rest. */
-static const char *press(const char *keys, table_options *o, bool *quit) {
+static const char *press(const char *keys, table_options *o, bool *help, bool *quit) {
 	static const struct {
 		const char *keys;
 		int pages, lines;
 	} moves[] = {{"\033[A", 0, -1}, {"\033[B", 0, 1}, {"\033OA", 0, -1}, {"\033OB", 0, 1},
 		{"\033[5~", -1, 0}, {"\033[6~", 1, 0}, {"\033[H", -TN_LIVE_ROWS, 0},
 		{"\033[F", TN_LIVE_ROWS, 0}};
+	/* The key that leaves the help does nothing else, except q. */
+	bool helped = *help;
+	*help = !helped && *keys == '?';
 	for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
 		size_t size = strlen(moves[i].keys);
 		if (strncmp(keys, moves[i].keys, size) != 0)
 			continue;
+		if (helped)
+			return keys + size;
 		long by = moves[i].pages * (long)o->height + moves[i].lines;
 		o->first = by < 0 ? less(o->first, (size_t)-by) : o->first + (size_t)by;
 		return keys + size;
 	}
 	for (int i = 0; i < SORT_COUNT; i++)
-		if (*keys == sort_letters[i])
+		if (!helped && *keys == sort_letters[i])
 			o->sort = (sort_key)i;
-	if (*keys == 't') {
+	if (!helped && *keys == 't') {
 		o->tree = !o->tree;
 		o->first = 0;
 	}
@@ -167,7 +208,7 @@ static uint64_t milliseconds_now(void) {
 }
 
 /* Waits for a key, a signal or the time of the next snapshot; tells whether to go on. */
-static bool wait_for_keys(table_options *o, uint64_t next_ms, const sigset_t *open) {
+static bool wait_for_keys(table_options *o, bool *help, uint64_t next_ms, const sigset_t *open) {
 	uint64_t now = milliseconds_now(), left = next_ms > now ? next_ms - now : 0;
 	struct timespec most = {(time_t)(left / 1000), (long)(left % 1000 * 1000000)};
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -187,7 +228,7 @@ static bool wait_for_keys(table_options *o, uint64_t next_ms, const sigset_t *op
 	keys[size] = '\0';
 	bool quit = false;
 	for (const char *key = keys; *key != '\0' && !quit;)
-		key = press(key, o, &quit);
+		key = press(key, o, help, &quit);
 	return !quit;
 }
 
@@ -197,8 +238,8 @@ bool screen_run(view *v, table_options options, double seconds) {
 	sigset_t open = catch_signals();
 	atexit(leave);
 	enter();
-	bool readable = true;
-	while (readable && show(v, &options) && wait_for_keys(&options, next_ms, &open)) {
+	bool readable = true, help = false;
+	while (readable && show(v, &options, help) && wait_for_keys(&options, &help, next_ms, &open)) {
 		if (milliseconds_now() < next_ms)
 			continue;
 		readable = view_read(v);

@@ -6,10 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-const char *const sort_names[SORT_COUNT] = {"name", "active", "total", "live", "cached", "committed"};
-const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c'};
+const char *const sort_names[SORT_COUNT] = {
+	"name", "active", "total", "live", "cached", "committed", "growth"};
+const char sort_letters[SORT_COUNT] = {'n', 'a', 'o', 'l', 'h', 'c', 'g'};
 
-enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16, NO_ROW = UINT32_MAX };
+enum { NAME_LEAST = 16, NAME_MOST = 40, TREE_MOST = 60, INDENTS = 16 };
 
 const char *kind_name(uint32_t kind) {
 	switch (kind) { TN_KINDS(TN_KIND_NAME) }
@@ -22,30 +23,25 @@ const char *mode_name(uint64_t mode) {
 	return mode < sizeof names / sizeof names[0] ? names[mode] : "?";
 }
 
-const char *row_name(const tn_live_row *row) {
-	return row->name[0] != '\0' ? row->name : "-";
+const char *row_name(const char *name) {
+	return name[0] != '\0' ? name : "-";
 }
 
 /* ---- the tree ---- */
 
-typedef struct tree {
-	uint32_t *parent;       /* of each row; NO_ROW for roots */
-	uint32_t *first, *next; /* first row below each row, and next row below the same parent */
-	uint32_t root;
-	uint64_t *subtree_bytes; /* committed by a row and everything below it */
-} tree;
-
-static const tn_live_row *compared;    /* qsort has no context */
+static const view *compared;           /* qsort has no context */
 static const uint64_t *compared_bytes; /* committed; NULL: of each row alone */
 static sort_key compared_by;
 
 static int by_id(const void *a, const void *b) {
-	uint64_t one = compared[*(const uint32_t *)a].id, other = compared[*(const uint32_t *)b].id;
+	uint64_t one = compared->rows[*(const uint32_t *)a].id,
+			 other = compared->rows[*(const uint32_t *)b].id;
 	return one < other ? -1 : one > other;
 }
 
+/* A figure to sort by. Falling allocators come behind those that stand still. */
 static uint64_t key_of(uint32_t i) {
-	const tn_live_row *row = &compared[i];
+	const tn_live_row *row = &compared->rows[i];
 	switch (compared_by) {
 	case SORT_ACTIVE:
 		return row->live_count;
@@ -55,6 +51,8 @@ static uint64_t key_of(uint32_t i) {
 		return row->live_bytes;
 	case SORT_CACHED:
 		return row->cached_bytes;
+	case SORT_GROWTH:
+		return (uint64_t)compared->growth[i] + (UINT64_MAX / 2 + 1);
 	default:
 		return compared_bytes != NULL ? compared_bytes[i] : row->committed_bytes;
 	}
@@ -63,7 +61,7 @@ static uint64_t key_of(uint32_t i) {
 /* Sorts names ascending and figures descending, then in the order of the snapshot. */
 static int by_key(const void *a, const void *b) {
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	int names = compared_by == SORT_NAME ? strcmp(compared[i].name, compared[k].name) : 0;
+	int names = compared_by == SORT_NAME ? strcmp(compared->rows[i].name, compared->rows[k].name) : 0;
 	if (names != 0)
 		return names;
 	uint64_t one = key_of(i), other = key_of(k);
@@ -76,7 +74,7 @@ static uint32_t *sorted(
 	uint32_t *order = need(calloc(count + 1, sizeof *order));
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
-	compared = v->rows;
+	compared = v;
 	compared_bytes = bytes;
 	compared_by = key;
 	qsort(order, count, sizeof *order, compare);
@@ -96,7 +94,7 @@ static uint32_t find_id(const view *v, const uint32_t *ids, uint64_t id) {
 }
 
 /* A row belongs below its parent only if the parent comes first, so no row can be below itself. */
-static tree make_tree(const view *v, sort_key key) {
+tree table_tree(const view *v, sort_key key) {
 	size_t count = v->state.row_count;
 	tree t = {need(calloc(count + 1, sizeof *t.parent)), need(calloc(count + 1, sizeof *t.first)),
 		need(calloc(count + 1, sizeof *t.next)), NO_ROW,
@@ -126,15 +124,14 @@ static tree make_tree(const view *v, sort_key key) {
 	return t;
 }
 
-static void free_tree(tree *t) {
+void table_free_tree(tree *t) {
 	free(t->parent);
 	free(t->first);
 	free(t->next);
 	free(t->subtree_bytes);
 }
 
-/* The row after `row` when each row is written below its parent: one level down, or some up. */
-static uint32_t step(const tree *t, uint32_t row, unsigned *depth) {
+uint32_t table_step(const tree *t, uint32_t row, unsigned *depth) {
 	if (t->first[row] != NO_ROW) {
 		++*depth;
 		return t->first[row];
@@ -151,7 +148,12 @@ static uint32_t step(const tree *t, uint32_t row, unsigned *depth) {
 typedef struct cells {
 	const tn_live_row *row;
 	uint64_t subtree_bytes;
+	const int64_t *growth; /* live bytes in a second; NULL: not known */
 } cells;
+
+static cells cells_of(const view *v, uint32_t row, uint64_t subtree_bytes) {
+	return (cells){&v->rows[row], subtree_bytes, v->growth_ms != 0 ? &v->growth[row] : NULL};
+}
 
 /* Writes a count of objects, or a dash for an allocator that does not count them. */
 static void objects(char out[SHORT], const tn_live_row *row, uint64_t count) {
@@ -220,6 +222,18 @@ static void cell_cached(char out[SHORT], const cells *c) {
 static void cell_committed(char out[SHORT], const cells *c) {
 	short_bytes(out, c->row->committed_bytes);
 }
+static void cell_growth(char out[SHORT], const cells *c) {
+	if (c->growth == NULL)
+		strcpy(out, "-");
+	else
+		short_change(out, *c->growth);
+}
+static void cell_waste(char out[SHORT], const cells *c) {
+	if (c->row->slot_bytes == 0 && c->row->kind != TN_KIND_HEAP)
+		strcpy(out, "-");
+	else
+		short_bytes(out, c->row->waste_bytes);
+}
 static void cell_peak(char out[SHORT], const cells *c) {
 	short_bytes(out, c->row->peak_bytes);
 }
@@ -251,34 +265,43 @@ typedef struct column {
 } column;
 
 static const column table_columns[] = {
-	{"ACTIVE", 8, 1, SORT_ACTIVE, cell_active},
-	{"TOTAL", 8, 2, SORT_TOTAL, cell_total},
-	{"USE", 6, 4, UNSORTED, cell_use},
-	{"OBJSIZE", 9, 3, UNSORTED, cell_slot},
-	{"OBJ/SLAB", 10, 11, UNSORTED, cell_per_chunk},
-	{"SLABS", 8, 6, UNSORTED, cell_chunks},
-	{"ACTIVE-SLABS", 14, 12, UNSORTED, cell_active_chunks},
-	{"PARTIAL", 9, 10, UNSORTED, cell_partial},
-	{"IN-THREADS", 12, 9, UNSORTED, cell_threads},
+	{"ACTIVE", 8, 4, SORT_ACTIVE, cell_active},
+	{"TOTAL", 8, 5, SORT_TOTAL, cell_total},
+	{"USE", 6, 7, UNSORTED, cell_use},
+	{"OBJSIZE", 9, 6, UNSORTED, cell_slot},
+	{"OBJ/SLAB", 10, 13, UNSORTED, cell_per_chunk},
+	{"SLABS", 8, 8, UNSORTED, cell_chunks},
+	{"ACTIVE-SLABS", 14, 14, UNSORTED, cell_active_chunks},
+	{"PARTIAL", 9, 12, UNSORTED, cell_partial},
+	{"IN-THREADS", 12, 11, UNSORTED, cell_threads},
+	{"WASTE", 8, 10, UNSORTED, cell_waste},
 	{"LIVE", 9, 0, SORT_LIVE, cell_live},
-	{"CACHED", 9, 5, SORT_CACHED, cell_cached},
+	{"GROWTH/S", 10, 2, SORT_GROWTH, cell_growth},
+	{"CACHED", 9, 3, SORT_CACHED, cell_cached},
 	{"COMMITTED", 11, 0, SORT_COMMITTED, cell_committed},
-	{"PEAK", 9, 8, UNSORTED, cell_peak},
-	{"AGE", 8, 7, UNSORTED, cell_age},
+	{"PEAK", 9, 9, UNSORTED, cell_peak},
+	{"AGE", 8, 1, UNSORTED, cell_age},
 };
 static const column tree_columns[] = {
 	{"LIVE", 9, 0, SORT_LIVE, cell_live},
-	{"CACHED", 9, 2, SORT_CACHED, cell_cached},
+	{"GROWTH/S", 10, 2, SORT_GROWTH, cell_growth},
+	{"CACHED", 9, 4, SORT_CACHED, cell_cached},
 	{"COMMITTED", 11, 0, SORT_COMMITTED, cell_committed},
-	{"WITH-BELOW", 12, 1, UNSORTED, cell_subtree},
-	{"CHUNKS", 8, 5, UNSORTED, cell_chunks},
-	{"PEAK", 9, 4, UNSORTED, cell_peak},
-	{"EXTERNAL", 10, 7, UNSORTED, cell_external},
-	{"RESETS", 9, 6, UNSORTED, cell_resets},
-	{"AGE", 8, 3, UNSORTED, cell_age},
+	{"WITH-BELOW", 12, 3, UNSORTED, cell_subtree},
+	{"CHUNKS", 8, 6, UNSORTED, cell_chunks},
+	{"PEAK", 9, 5, UNSORTED, cell_peak},
+	{"EXTERNAL", 10, 8, UNSORTED, cell_external},
+	{"RESETS", 9, 7, UNSORTED, cell_resets},
+	{"AGE", 8, 1, UNSORTED, cell_age},
 };
 
-enum { COLUMNS = sizeof table_columns / sizeof table_columns[0], KIND_WIDTH = 13 };
+enum {
+	COLUMNS = sizeof table_columns / sizeof table_columns[0],
+	KIND_WIDTH = 13,
+	RANKS = 16,
+	RANK_KEPT = 2,
+	FIRST_WIDTH = 51
+};
 
 typedef struct layout {
 	const column *shown[COLUMNS];
@@ -286,16 +309,17 @@ typedef struct layout {
 	unsigned name_width;
 } layout;
 
-/* Columns of the longest name, within limits. */
+/* Columns of the longest name and ident, within limits. */
 static unsigned name_width(const text *t, const view *v, bool tree_wanted) {
 	unsigned most = tree_wanted ? TREE_MOST : NAME_MOST, width = NAME_LEAST;
-	if (t->width != 0 && t->width * 2 / 5 < most)
-		most = t->width * 2 / 5;
+	/* At 80 columns there is room for the first ranks. */
+	if (t->width != 0 && t->width < FIRST_WIDTH + most)
+		most = t->width < FIRST_WIDTH + NAME_LEAST ? NAME_LEAST : t->width - FIRST_WIDTH;
 	for (size_t i = 0; i < v->state.row_count && width < most; i++) {
 		const tn_live_row *row = &v->rows[i];
 		text name = {.width = 1};
-		text_safe(&name, row_name(row), most);
-		if (tree_wanted && row->ident[0] != '\0')
+		text_safe(&name, row_name(row->name), most);
+		if (row->ident[0] != '\0')
 			name.column++, text_safe(&name, row->ident, most);
 		if (tree_wanted)
 			name.column += 3 * (row->depth < INDENTS ? row->depth : INDENTS);
@@ -305,20 +329,38 @@ static unsigned name_width(const text *t, const view *v, bool tree_wanted) {
 	return width < most ? width : most;
 }
 
-/* Chooses all columns, or as many as fit beside the names. */
+/* The rank of a column, raised when the figure is not known of any row, or of less than half of them.
+ * The ranks that a narrow terminal keeps stay. */
+static unsigned rank_of(const column *column, const view *v) {
+	size_t dashes = 0, count = v->state.row_count;
+	if (column->rank <= RANK_KEPT)
+		return column->rank;
+	for (uint32_t i = 0; i < count; i++) {
+		char out[SHORT];
+		cells c = cells_of(v, i, 0);
+		column->write(out, &c);
+		dashes += strcmp(out, "-") == 0;
+	}
+	return column->rank + (dashes == count ? 2 * RANKS : dashes > count / 2 ? RANKS : 0);
+}
+
+/* Chooses all columns, or as many as fit beside the names: those with dashes go first. Growth is
+ * shown when it is known. */
 static layout lay_out(const text *t, const view *v, bool tree_wanted) {
 	layout l = {.name_width = name_width(t, v, tree_wanted)};
 	const column *all = tree_wanted ? tree_columns : table_columns;
 	size_t count = tree_wanted ? sizeof tree_columns / sizeof tree_columns[0] : COLUMNS;
-	unsigned rank = UINT32_MAX, width;
+	unsigned ranks[COLUMNS], rank = UINT32_MAX, width;
+	for (size_t i = 0; i < count; i++)
+		ranks[i] = rank_of(&all[i], v);
 	do {
 		unsigned below = 0;
 		l.count = 0;
 		width = l.name_width + KIND_WIDTH;
 		for (size_t i = 0; i < count; i++) {
-			if (all[i].rank >= rank)
+			if (ranks[i] >= rank || (all[i].key == SORT_GROWTH && v->growth_ms == 0))
 				continue;
-			below = all[i].rank > below ? all[i].rank : below;
+			below = ranks[i] > below ? ranks[i] : below;
 			width += all[i].width;
 			l.shown[l.count++] = &all[i];
 		}
@@ -367,15 +409,27 @@ static bool within(const table_options *o, size_t row) {
 	return row >= o->first && (o->height == 0 || row - o->first < o->height);
 }
 
+/* Adds the name, and behind it the ident as far as there is room. */
+static void add_name(text *t, const layout *l, const tn_live_row *row) {
+	if (t->column < l->name_width)
+		text_safe(t, row_name(row->name), l->name_width - t->column);
+	if (row->ident[0] == '\0' || t->column + 1 >= l->name_width)
+		return;
+	text_style(t, "33");
+	text_add(t, " ");
+	text_safe(t, row->ident, l->name_width - t->column);
+	text_style(t, "");
+}
+
 static void add_table(text *t, const view *v, const table_options *o) {
 	layout l = lay_out(t, v, false);
 	add_titles(t, &l, o->sort);
 	uint32_t *order = sorted(v, o->sort, NULL, by_key);
 	for (size_t i = 0; i < v->state.row_count; i++) {
-		cells c = {&v->rows[order[i]], 0};
+		cells c = cells_of(v, order[i], 0);
 		if (!within(o, i))
 			continue;
-		text_safe(t, row_name(c.row), l.name_width);
+		add_name(t, &l, c.row);
 		add_cells(t, &l, &c, o->sort);
 	}
 	free(order);
@@ -403,25 +457,18 @@ static void add_branches(text *t, const tree *tree, uint32_t row, unsigned depth
 static void add_tree(text *t, const view *v, const table_options *o) {
 	layout l = lay_out(t, v, true);
 	add_titles(t, &l, o->sort);
-	tree tree = make_tree(v, o->sort);
+	tree tree = table_tree(v, o->sort);
 	unsigned depth = 0;
 	size_t line = 0;
-	for (uint32_t row = tree.root; row != NO_ROW; row = step(&tree, row, &depth), line++) {
-		cells c = {&v->rows[row], tree.subtree_bytes[row]};
+	for (uint32_t row = tree.root; row != NO_ROW; row = table_step(&tree, row, &depth), line++) {
+		cells c = cells_of(v, row, tree.subtree_bytes[row]);
 		if (!within(o, line))
 			continue;
 		add_branches(t, &tree, row, depth);
-		if (t->column < l.name_width)
-			text_safe(t, row_name(c.row), l.name_width - t->column);
-		if (c.row->ident[0] != '\0' && t->column + 1 < l.name_width) {
-			text_style(t, "33");
-			text_add(t, " ");
-			text_safe(t, c.row->ident, l.name_width - t->column);
-			text_style(t, "");
-		}
+		add_name(t, &l, c.row);
 		add_cells(t, &l, &c, o->sort);
 	}
-	free_tree(&tree);
+	table_free_tree(&tree);
 }
 
 void table_rows(text *t, const view *v, const table_options *options) {

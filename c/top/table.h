@@ -12,6 +12,7 @@ typedef enum sort_key {
 	SORT_LIVE,
 	SORT_CACHED,
 	SORT_COMMITTED,
+	SORT_GROWTH,
 	SORT_COUNT,
 } sort_key;
 
@@ -30,7 +31,20 @@ typedef struct table_options {
 const char *kind_name(uint32_t kind);
 const char *mode_name(uint64_t mode);
 /* The name, or its substitute for an allocator without one. */
-const char *row_name(const tn_live_row *row);
+const char *row_name(const char *name);
+
+enum { NO_ROW = UINT32_MAX };
+/* The rows as a tree. Allocators below one parent are sorted. */
+typedef struct tree {
+	uint32_t *parent;       /* of each row; NO_ROW for roots */
+	uint32_t *first, *next; /* first row below each row, and next row below the same parent */
+	uint32_t root;
+	uint64_t *subtree_bytes; /* committed by a row and everything below it */
+} tree;
+tree table_tree(const view *v, sort_key key);
+void table_free_tree(tree *t);
+/* The row after `row` when each row is written below its parent: one level down, or some up. */
+uint32_t table_step(const tree *t, uint32_t row, unsigned *depth);
 
 /* A few lines about the process, then the table or tree. */
 void table_header(text *t, const view *v);

@@ -124,6 +124,12 @@ void short_bytes(char out[SHORT], uint64_t bytes) {
 	short_number(out, bytes, 1024, 1024, "KMGTPE");
 }
 
+void short_change(char out[SHORT], int64_t bytes) {
+	char size[SHORT];
+	short_bytes(size, bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes);
+	snprintf(out, SHORT, "%s%.*s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", SHORT - 2, size);
+}
+
 void short_count(char out[SHORT], uint64_t count) {
 	short_number(out, count, 10000000, 1000, "kMGTPE");
 }

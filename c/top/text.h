@@ -42,6 +42,8 @@ enum { SHORT = 16 };
 /* Examples: 1023, 1.5K, 12.3M; 9999999, 12.3M; 59s, 3m05s, 2h13m, 5d03h. */
 void short_bytes(char out[SHORT], uint64_t bytes);
 void short_count(char out[SHORT], uint64_t count);
+/* Examples: +1.5K, -12.3M, 0. */
+void short_change(char out[SHORT], int64_t bytes);
 void short_time(char out[SHORT], uint64_t milliseconds);
 
 /* Returns p, or ends the program for lack of memory if p is NULL; atexit handlers run. */

@@ -18,6 +18,7 @@
 #include "live_format.h"
 #include "observer.h"
 #include "os_view.h"
+#include "totals.h"
 
 enum { LIVE_INTERVAL_MS = 250, LIVE_PROCESS_INTERVAL_MS = 1000 };
 
@@ -31,6 +32,7 @@ static struct {
 	uint64_t started_ms;
 	uint64_t process_ms; /* when the figures of the process were read; 0: not yet */
 	tn_live_state state;
+	tn_totals totals;
 } live;
 
 _Static_assert((int)TN_LIVE_DEBUG == TN_MODE_DEBUG, "the modes have their numbers");
@@ -85,6 +87,7 @@ static tn_live_row live_row_of(const tn_listed *listed) {
 
 static bool live_push_row(const tn_listed *listed, void *ctx) {
 	tn_live_file *file = ctx;
+	tn_totals_add(&live.totals, listed);
 	if (live.state.row_count == TN_LIVE_ROWS) {
 		live.state.left_out_count++;
 		return true;
@@ -115,7 +118,10 @@ static void live_publish(void) {
 	live.state.taken_ms = now;
 	live.state.row_count = live.state.left_out_count = 0;
 	tn_live_begin(file);
+	tn_totals_begin(&live.totals);
 	tn_stats_snapshot(live_push_row, file);
+	live.state.total_count = live.totals.count;
+	tn_live_store(file->totals, live.totals.rows, live.totals.count * sizeof file->totals[0]);
 	tn_live_store(&file->state, &live.state, sizeof live.state);
 	tn_live_end(file);
 }
@@ -138,8 +144,11 @@ static bool live_begin(void) {
 static TN_RACY void live_in_child(void) {
 	tn_set(&live.lock.state, LOCK_FREE, TN_RELAXED);
 	tn_set(&live.asked, false, TN_RELAXED);
-	if (live.on)
+	if (live.on) {
 		tn_os_hide_in_child(&live.shown);
+		/* The parent may have been changing it; its memory is lost to the child. */
+		live.totals = (tn_totals){.count = 0};
+	}
 	live.on = false;
 }
 
@@ -172,6 +181,7 @@ void tn_live_stop(void) {
 	if (live.on) {
 		tn_observer_set(TN_OBSERVED_LIVE, 0, NULL);
 		tn_os_hide(&live.shown);
+		tn_totals_end(&live.totals);
 	}
 	live.on = false;
 	live_leave(held);

@@ -21,7 +21,7 @@
 #define TN_LIVE_MAGIC "TNLIVE\r\n"
 
 /* The version changes with every change of the structs below. */
-enum { TN_LIVE_VERSION = 2, TN_LIVE_ROWS = 4096 };
+enum { TN_LIVE_VERSION = 3, TN_LIVE_ROWS = 4096, TN_LIVE_TOTALS = 216, TN_LIVE_COUNTERS = 5 };
 
 /* The numbers of TN_MODE. */
 enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
@@ -42,11 +42,23 @@ typedef struct tn_live_state {
 	uint64_t taken_ms;       /* when the snapshot was taken */
 	uint64_t row_count;      /* rows that follow */
 	uint64_t left_out_count; /* allocators for which there was no row */
+	uint64_t total_count;    /* rows of the totals */
 	uint64_t resident_bytes; /* of memory that back the process; 0 when not known */
 	char malloc_name[16];    /* "glibc", "jemalloc", "mimalloc"; "" when its figures are not known */
 	/* Handed out; of pages with live blocks; taken from the system. */
 	uint64_t malloc_allocated_bytes, malloc_active_bytes, malloc_held_bytes;
 } tn_live_state;
+
+/* The name of the total of all kinds' names for which there was no row. */
+#define TN_LIVE_OTHERS "other"
+
+/* Sums over all allocators of a kind and name since the view began, also those that have ended. A row
+ * stays where it is while the view is on, and its counters do not fall. */
+typedef struct tn_live_total {
+	uint64_t kind;
+	uint64_t counters[TN_LIVE_COUNTERS]; /* refills, resets, exchanges, foreign, waits */
+	char name[32];
+} tn_live_total;
 
 /* A tn_listed. */
 typedef struct tn_live_row {
@@ -63,6 +75,7 @@ typedef struct tn_live_file {
 	tn_live_header header;
 	uint64_t sequence;
 	tn_live_state state;
+	tn_live_total totals[TN_LIVE_TOTALS];
 	tn_live_row rows[TN_LIVE_ROWS];
 } tn_live_file;
 

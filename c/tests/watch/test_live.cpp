@@ -653,7 +653,7 @@ TEST(live, a_forged_view_is_refused) {
 	} forgeries[] = {
 		{[](tn_live_file *f) { f->header.magic[0]++; }, "no magic number"},
 		{[](tn_live_file *f) { f->header.version++; },
-			"the live view of " + process + " has version 3, and this tenure-top reads version 2"},
+			"the live view of " + process + " has version 4, and this tenure-top reads version 3"},
 		{[](tn_live_file *f) { f->header.row_bytes = 0; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.row_max++; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.header_bytes += 8; }, "sizes that do not fit"},
@@ -690,6 +690,14 @@ void fill_rows(tn_live_file *file, dice &d) {
 	}
 	tn_live_state state = {};
 	state.row_count = rows;
+	state.total_count = d.below(TN_LIVE_TOTALS + 1);
+	state.taken_ms = d.one_in(2) ? d.next() : d.below(1000000);
+	for (size_t i = 0; i < state.total_count; i++) {
+		uint64_t words[sizeof(tn_live_total) / sizeof(uint64_t)];
+		for (uint64_t &word : words)
+			word = d.one_in(3) ? d.below(8) : d.next() >> d.below(64);
+		tn_live_store(&file->totals[i], words, sizeof words);
+	}
 	for (char &c : state.malloc_name)
 		c = static_cast<char>(d.next());
 	tn_live_store(&file->state, &state, sizeof state);
@@ -699,6 +707,19 @@ void fill_rows(tn_live_file *file, dice &d) {
 size_t control_characters(const text &t) {
 	return static_cast<size_t>(std::count_if(t.p, t.p + t.size,
 		[](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f; }));
+}
+
+void print_json(text *t, const view *v) {
+	report_json(t, v, false);
+}
+
+void print_nested(text *t, const view *v) {
+	report_json(t, v, true);
+}
+
+void print_metrics(text *t, const view *v) {
+	const label more = {"node", "a\"b\\c\n\x1b"};
+	report_prometheus(t, v, 1, &more, 1);
 }
 
 std::string printed(void (*print)(text *t, const view *v), const view &v) {
@@ -719,7 +740,7 @@ TEST(live, a_hostile_name_hides_nothing) {
 		named_arena a(("a" + bad + "\u00e9b").c_str());
 		reader r(getpid());
 		ASSERT_TRUE(r.read_newer()) << r.message();
-		std::string json = printed(report_json, r.v), samples = printed(report_prometheus, r.v);
+		std::string json = printed(print_json, r.v), samples = printed(print_metrics, r.v);
 		EXPECT_EQ(json.find("a" + bad), std::string::npos) << json;
 		EXPECT_EQ(samples.find("a" + bad), std::string::npos) << samples;
 		EXPECT_NE(json.find("\u00e9b\""), std::string::npos) << json;
@@ -728,7 +749,111 @@ TEST(live, a_hostile_name_hides_nothing) {
 	named_arena a("a\u202eb\U000e0041");
 	reader r(getpid());
 	ASSERT_TRUE(r.read_newer());
-	EXPECT_NE(printed(report_json, r.v).find("\"a\\u202eb\\udb40\\udc41\""), std::string::npos);
+	EXPECT_NE(printed(print_json, r.v).find("\"a\\u202eb\\udb40\\udc41\""), std::string::npos);
+}
+
+/* The counters of a kind and name, as the process adds them up. */
+std::vector<uint64_t> counters_of(const view &v, tn_kind kind, const std::string &name) {
+	for (size_t i = 0; i < v.state.total_count; i++)
+		if (v.totals[i].kind == uint64_t{kind} && name == v.totals[i].name)
+			return {v.totals[i].counters, v.totals[i].counters + TN_LIVE_COUNTERS};
+	return std::vector<uint64_t>(TN_LIVE_COUNTERS);
+}
+
+TEST(live, counters_do_not_fall_when_an_allocator_ends) {
+	shown on;
+	reader r(getpid());
+	uint64_t before = 0, resets = 0;
+	for (int i = 0; i < 4; i++) {
+		{
+			named_arena a("counted"), b("counted");
+			for (int k = 0; k < 3 + i; k++) {
+				ASSERT_NE(tn_arena_alloc(a.a, 100000, 16), nullptr);
+				tn_arena_reset(a.a);
+			}
+			ASSERT_TRUE(r.read_newer());
+			std::vector<uint64_t> now = counters_of(r.v, TN_KIND_ARENA, "counted");
+			resets += static_cast<uint64_t>(3 + i);
+			EXPECT_GT(now[0], before);
+			EXPECT_EQ(now[1], resets);
+			before = now[0];
+		}
+		ASSERT_TRUE(r.read_newer());
+		EXPECT_EQ(r.find("counted"), nullptr);
+		EXPECT_EQ(counters_of(r.v, TN_KIND_ARENA, "counted")[0], before);
+	}
+	tn_live_stop();
+	ASSERT_TRUE(tn_live_start());
+	reader again(getpid());
+	ASSERT_TRUE(again.read_newer());
+	EXPECT_EQ(counters_of(again.v, TN_KIND_ARENA, "counted")[0], 0u) << "of the view that ended";
+}
+
+/* With more names than rows, and more allocators than the first table of a look. */
+TEST(live, counters_of_many_names_do_not_fall) {
+	shown on;
+	reader r(getpid());
+	uint64_t others = 0;
+	for (int round = 0; round < 3; round++) {
+		std::vector<std::unique_ptr<named_arena>> all;
+		for (int i = 0; i < 500; i++) {
+			all.push_back(std::make_unique<named_arena>(("many-" + std::to_string(i)).c_str()));
+			ASSERT_NE(tn_arena_alloc(all.back()->a, 100, 16), nullptr);
+			tn_arena_reset(all.back()->a);
+		}
+		ASSERT_TRUE(r.read_newer());
+		EXPECT_LE(r.v.state.total_count, size_t{TN_LIVE_TOTALS});
+		uint64_t sum = 0;
+		for (size_t i = 0; i < r.v.state.total_count; i++)
+			sum += r.v.totals[i].kind == TN_KIND_ARENA ? r.v.totals[i].counters[1] : 0;
+		EXPECT_EQ(sum, 500u * static_cast<unsigned>(round + 1));
+		uint64_t now = counters_of(r.v, TN_KIND_ARENA, TN_LIVE_OTHERS)[1];
+		EXPECT_GT(now, others);
+		others = now;
+		all.clear();
+		ASSERT_TRUE(r.read_newer());
+		EXPECT_EQ(counters_of(r.v, TN_KIND_ARENA, TN_LIVE_OTHERS)[1], others);
+	}
+}
+
+TEST(live, growth_is_measured_between_snapshots) {
+	shown on;
+	named_arena grows("grows"), falls("falls");
+	ASSERT_NE(tn_arena_alloc(falls.a, 4000000, 16), nullptr);
+	ASSERT_TRUE(reader(getpid()).read_newer());
+	reader r(getpid());
+	ASSERT_TRUE(r.read());
+	EXPECT_EQ(r.v.growth_ms, 0u);
+	uint64_t begun = r.v.state.taken_ms;
+	ASSERT_NE(tn_arena_alloc(grows.a, 4000000, 16), nullptr);
+	tn_arena_reset(falls.a);
+	named_arena born("born");
+	ASSERT_NE(tn_arena_alloc(born.a, 1000000, 16), nullptr);
+	ASSERT_TRUE(r.read_newer());
+	EXPECT_EQ(r.v.growth_ms, r.v.state.taken_ms - begun);
+	double seconds = static_cast<double>(r.v.growth_ms) / 1000;
+	for (auto [name, bytes] :
+		{std::pair<const char *, double>{"grows", 4e6}, {"falls", -4e6}, {"born", 1e6}}) {
+		const tn_live_row *row = r.find(name);
+		ASSERT_NE(row, nullptr);
+		EXPECT_NEAR(static_cast<double>(r.v.growth[row - r.v.rows]) * seconds, bytes, 1e5) << name;
+	}
+}
+
+TEST(live, all_processes_that_can_be_watched_are_found) {
+	shown on;
+	named_arena a("found");
+	reader r(getpid());
+	ASSERT_TRUE(r.read_newer());
+	view *views;
+	size_t count = view_find_all(&views), own = 0;
+	for (size_t i = 0; i < count; i++) {
+		own += views[i].pid == getpid();
+		EXPECT_TRUE(i == 0 || views[i - 1].pid < views[i].pid);
+		view_close(&views[i]);
+	}
+	std::free(views);
+	EXPECT_EQ(own, 1u);
 }
 
 TEST(live, whatever_it_holds_can_be_printed) {
@@ -741,8 +866,10 @@ TEST(live, whatever_it_holds_can_be_printed) {
 		ASSERT_TRUE(r.read()) << r.message();
 		text t = {};
 		t.end_of_line = "\n";
-		report_json(&t, &r.v);
-		report_prometheus(&t, &r.v);
+		print_json(&t, &r.v);
+		print_nested(&t, &r.v);
+		print_metrics(&t, &r.v);
+		report_processes(&t, &r.v, 1, false);
 		t.width = static_cast<unsigned>(d.below(200));
 		table_options options = {static_cast<sort_key>(d.below(SORT_COUNT)), d.one_in(2), 0, 0};
 		table_header(&t, &r.v);

@@ -12,6 +12,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -159,9 +160,13 @@ class Printed(unittest.TestCase):
         for name, family in families.items():
             self.assertTrue(name.startswith("tenure_") and family.documentation, name)
             self.assertIn(family.type, ("gauge", "counter"))
+            of_process = {"process", "pid"}
             labels = {frozenset(sample.labels) for sample in family.samples}
-            self.assertTrue(labels <= {frozenset(), frozenset({"allocator"}),
-                                       frozenset({"kind", "name"})})
+            self.assertTrue(labels <= {frozenset(of_process), frozenset(of_process | {"allocator"}),
+                                       frozenset(of_process | {"kind", "name"})})
+            self.assertEqual({sample.labels["pid"] for sample in family.samples}, {self.target.pid})
+            self.assertEqual({sample.labels["process"] for sample in family.samples},
+                             {os.path.basename(TARGET)[:15]})
             keys = [(sample.name, *sorted(sample.labels.items())) for sample in family.samples]
             self.assertEqual(len(keys), len(set(keys)), "one sample for each set of labels")
         self.assertEqual(text.count("# HELP"), len(families))
@@ -176,9 +181,70 @@ class Printed(unittest.TestCase):
         self.assertEqual([s.name for s in families["tenure_resets"].samples][0], "tenure_resets_total")
         self.assertNotIn("192.0.2.1", text)
 
+    def test_json_as_a_tree(self):
+        flat = json.loads(self.print("--json"))["allocators"]
+        by_id = {row["id"]: row for row in flat}
+        seen = []
+
+        def visit(rows, parent, depth):
+            committed = 0
+            for row in rows:
+                seen.append(row["id"])
+                self.assertIn(row["parent_id"], (parent, 0) if depth == 0 else (parent,))
+                self.assertEqual(row["depth"], depth)
+                below = visit(row.pop("below"), row["id"], depth + 1)
+                self.assertEqual(row.pop("subtree_committed_bytes"), row["committed_bytes"] + below)
+                committed += row["committed_bytes"] + below
+                self.assertEqual(set(row), set(by_id[row["id"]]))
+            return committed
+
+        for arguments in (("-t", "--json"), ("--json", "--tree")):
+            seen.clear()
+            document = json.loads(self.print(*arguments))
+            total = visit(document["allocators"], 0, 0)
+            self.assertEqual(sorted(seen), sorted(by_id))
+            self.assertEqual(total, sum(row["committed_bytes"] for row in flat))
+
+    def test_labels(self):
+        text = self.print("--prometheus", "--label", "node=a\"b\\c\nd\x1b\u202e", "--label", "zone=")
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                self.assertEqual(sample.labels["node"], "a\"b\\c\\x0ad\\x1b\\xe2\\x80\\xae")
+                self.assertEqual(sample.labels["zone"], "")
+        for wrong in ("node", "=x", "1a=x", "a-b=x", "__a=x", "pid=1", "process=x", "kind=x", "name=x",
+                      "a" * 129 + "=x"):
+            status, out, err = top("--prometheus", "--label", wrong, self.target.pid)
+            self.assertEqual((status, out), (2, ""), wrong)
+        status, out, err = top("--prometheus", "--label", "a=1", "--label", "a=2", self.target.pid)
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("tenure-top: not a label that can be added: a=2\n", err)
+        self.assertEqual(top("--json", "--label", "a=1", self.target.pid)[0], 2)
+
+    @unittest.skipIf(shutil.which("promtool") is None, "promtool is not installed")
+    def test_promtool(self):
+        """Its own check; it only advises against names of counts that do not end in a base unit."""
+        for arguments in ((), ("--label", "node=\"\\")):
+            text = self.print("--prometheus", *arguments)
+            done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                                  text=True, timeout=20)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_ident_in_the_table(self):
+        self.assertIn("connection 192.0.2.1:4711 ", self.print("--once"))
+        self.assertIn(r"request GET /\x1b]0;title\x07", self.print("--once"))
+
+    def test_growth(self):
+        """Nothing grows here; that it is measured, test_live.cpp shows."""
+        titles = self.titles(self.print("--once").splitlines())
+        self.assertNotIn("GROWTH/S", titles)
+        for arguments in (("-d", "0.3"), ("-s", "growth"), ("-t", "-d", "0.3")):
+            table = self.print("--once", *arguments)
+            self.assertEqual(self.row(table, "nodes")["GROWTH/S"], "0")
+
     def test_wrong_usage(self):
-        for arguments in ((), ("0",), ("-1",), ("x",), ("1", "2"), ("99999999999",), ("-d", "0", "1"),
-                          ("-d", "x", "1"), ("-s", "size", "1"), ("--nonsense", "1"), (" 1",)):
+        for arguments in (("0",), ("-1",), ("x",), ("1", "2"), ("99999999999",), ("-d", "0", "1"),
+                          ("-d", "x", "1"), ("-s", "size", "1"), ("--nonsense", "1"), (" 1",),
+                          ("--prometheus", "1", "1")):
             status, out, err = top(*arguments)
             self.assertEqual((status, out), (2, ""), arguments)
             self.assertIn("usage: tenure-top", err)
@@ -188,6 +254,9 @@ class Printed(unittest.TestCase):
         self.assertEqual((status, err), (0, ""))
         self.assertIn("usage: tenure-top", out)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        on_screen = out[out.index("Keys:"):out.index("Exit status")].splitlines()
+        self.assertLessEqual(max(map(len, on_screen)), 80)
+        self.assertLessEqual(len(on_screen), 24)
         self.assertRegex(top("--version")[1], r"^tenure-top \d+\.\d+\.\d+\n$")
 
     def test_a_full_disk(self):
@@ -195,6 +264,35 @@ class Printed(unittest.TestCase):
             done = subprocess.run([TOP, "--json", self.target.pid], stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, b"tenure-top: cannot write: No space left on device\n")
+
+
+class Several(unittest.TestCase):
+    def test_processes(self):
+        with Target() as one, Target() as other:
+            both = [one.pid, other.pid]
+            listed = [line.split() for line in top()[1].splitlines()]
+            self.assertEqual(listed[0], ["PID", "NAME", "MODE", "ALLOCATORS", "LIVE", "COMMITTED",
+                                         "RESIDENT"])
+            found = {words[0]: words[1:] for words in listed[1:]}
+            self.assertEqual([found[pid][:2] for pid in both],
+                             2 * [[os.path.basename(TARGET)[:15], MODE]])
+            rows = json.loads(top("--json", one.pid)[1])["allocators"]
+            document = {str(row["pid"]): row for row in json.loads(top("--json")[1])["processes"]}
+            self.assertEqual(document[one.pid]["allocator_count"], len(rows))
+            self.assertEqual(document[one.pid]["committed_bytes"],
+                             sum(row["committed_bytes"] for row in rows))
+            single = top("--prometheus", one.pid)[1]
+            for arguments in (both, ()):
+                text = top("--prometheus", *arguments)[1]
+                lines = text.splitlines()
+                self.assertEqual(len(lines), len(set(lines)), "no series twice")
+                self.assertTrue({line for line in single.splitlines()} <= set(lines) or not arguments)
+                families = {family.name: family for family in text_string_to_metric_families(text)}
+                self.assertEqual(text.count("# TYPE"), len(families))
+                for family in families.values():
+                    self.assertTrue({sample.labels["pid"] for sample in family.samples} >= set(both))
+        status, out, err = top("--prometheus", one.pid, str(os.getpid()))
+        self.assertEqual((status, out), (1, ""))
 
 
 class Names(unittest.TestCase):
@@ -207,7 +305,7 @@ class Names(unittest.TestCase):
             self.assertLessEqual(len({s.labels.get("name") for s in family.samples}), 201)
         samples = families["tenure_allocators"].samples
         self.assertEqual(sum(s.value for s in samples), len(rows))
-        other = [s.value for s in samples if s.labels == {"kind": "arena", "name": "other"}]
+        other = [s.value for s in samples if (s.labels["kind"], s.labels["name"]) == ("arena", "other")]
         self.assertEqual(len(other), 1)
         self.assertGreater(other[0], 100)
 
@@ -330,7 +428,8 @@ class Interactive(unittest.TestCase):
         screen = Screen("-d", "0.2", self.target.pid)
         screen.wait(r"committed\*")
         self.assertEqual(termios.tcgetattr(screen.slave)[3] & (termios.ECHO | termios.ICANON), 0)
-        for key, name in zip("naolhc", ("name", "active", "total", "live", "cached", "committed")):
+        for key, name in zip("naolhcg", ("name", "active", "total", "live", "cached", "committed",
+                                         "growth")):
             screen.press(key)
             screen.wait(rf"{key} {name}\*")
         screen.press("n")
@@ -339,6 +438,15 @@ class Interactive(unittest.TestCase):
         self.assertRegex(screen.wait("t table"), r"└─ request")
         screen.press("t")
         screen.wait("t tree")
+        screen.press("?")
+        help = screen.wait("Columns:")
+        for line in help.splitlines():
+            self.assertLessEqual(len(line), 100)
+        self.assertNotIn("Process  resident", help)
+        screen.press("t")
+        self.assertIn("t tree", screen.wait("Process  resident"), "the key only left the help")
+        screen.press("?")
+        screen.wait("Columns:")
         screen.press("q")
         self.assertEqual(screen.end()[:3], (0, "", True))
 
@@ -367,6 +475,21 @@ class Interactive(unittest.TestCase):
             screen.seen = ""
         screen.press("q")
         self.assertEqual(screen.end()[:3], (0, "", True))
+
+    def test_narrow(self):
+        """At 80 columns the figures that matter most are there, and no column of dashes."""
+        for arguments in ((), ("-t",)):
+            screen = Screen("-d", "0.2", *arguments, self.target.pid, columns=80)
+            frame = screen.wait(r"GROWTH/S.*\n.*[0-9]").splitlines()
+            titles = next(line for line in frame if line.startswith("NAME")).split()
+            for title in ("KIND", "LIVE", "COMMITTED", "AGE"):
+                self.assertIn(title, titles)
+            self.assertNotIn("TOTAL", titles)
+            self.assertTrue(all(len(line) <= 80 for line in frame))
+            screen.press("?")
+            self.assertTrue(all(len(line) <= 80 for line in screen.wait("A dash marks").splitlines()))
+            screen.press("q")
+            self.assertEqual(screen.end()[:3], (0, "", True))
 
     def test_signals(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
