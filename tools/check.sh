@@ -104,10 +104,10 @@ check_windows() {
 check_musl() { "${PYTHON:-python3}" c/tests/package/package.py musl . "$build"; }
 
 # Left out of make test: containers on every resource, C++ in hardened, conformance in debug, compilers
-# beside gcc, compile times, fetched sources, a build by make install.
+# beside gcc, compile times, fetched sources, a build by make install, pages of 16 and 64 KiB.
 check_long() {
 	plain && ctest --test-dir "$build/test" --output-on-failure -j 2 \
-		-R 'cpp\.(hardened|debug\.conf|.*containers)|cpp-(other|compile)|fetched|make-install'
+		-R 'cpp\.(hardened|debug\.conf|.*containers)|cpp-(other|compile)|fetched|make-install|pages_of'
 }
 
 # The rules of the standard for memory resources, and the typed classes, over libc++; of the resources,

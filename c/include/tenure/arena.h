@@ -134,6 +134,10 @@ TN_RELEASED_BY(tn_arena_destroy, 1, tn_arena *tn_arena_create(const tn_arena_opt
 /* Not API: the part of tn_arena_alloc that aligns, grows, checks and refuses. */
 TN_API void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) TN_SYMBOL(tn_arena_alloc_slow);
 
+/* Not API: the part of tn_arena_alloc_zeroed for large blocks and products that wrap. */
+TN_API void *tn_arena_alloc_zeroed_slow(tn_arena *a, size_t count, size_t size, size_t align)
+	TN_SYMBOL(tn_arena_alloc_zeroed_slow);
+
 /* Not API: the bump itself; false when the slow path is needed. */
 TN_INLINE bool tn_arena_bump(tn_arena *a, size_t size, size_t align, void **block) {
 	align = align == 0 ? 16 : align;
@@ -169,10 +173,11 @@ TN_INLINE void *tn_arena_alloc(tn_arena *a, size_t size, size_t align) {
 	return TN_LIKELY(tn_arena_bump(a, size, align, &p)) ? p : tn_arena_alloc_slow(a, size, align);
 }
 
-/* Not API: alloc for TN_NEW and TN_NEW_ARRAY, zeroed, the product checked. */
+/* Not API: alloc for TN_NEW and TN_NEW_ARRAY, zeroed, the product checked. Large blocks, and products
+ * that wrap, take the slow path, which writes nothing to memory that is zero. */
 TN_INLINE void *tn_arena_alloc_zeroed(tn_arena *a, size_t count, size_t size, size_t align) {
-	if (TN_UNLIKELY(size != 0 && count > (size_t)PTRDIFF_MAX / size))
-		return tn_arena_alloc_slow(a, SIZE_MAX, align);
+	if (TN_UNLIKELY(size != 0 && count > ((size_t)16 << 20) / size))
+		return tn_arena_alloc_zeroed_slow(a, count, size, align);
 	void *p = tn_arena_alloc(a, count * size, align);
 	return p == NULL ? NULL : memset(p, 0, count * size);
 }

@@ -238,7 +238,8 @@ static size_t arena_give_chunk(tn_arena *a, tn_arena_chunk *chunk) {
 		tn_os_release(chunk, a->reserve_bytes);
 		return bytes;
 	}
-	tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
+	if (!tn_chunk_is_alone(&a->source, bytes))
+		tn_wipe(chunk, (size_t)(chunk->used - (char *)chunk));
 	tn_chunk_release(&a->source, chunk, bytes, CHUNK_ALIGN);
 	return bytes;
 }
@@ -470,6 +471,25 @@ void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *sit
 
 void *tn_arena_alloc_slow(tn_arena *a, size_t size, size_t align) {
 	return tn_arena_alloc_for(a, size, align, TN_CALLER);
+}
+
+/* Whether p, which was allocated just now, is alone in a mapping of its own. */
+static bool arena_is_alone(const tn_arena *a, const char *p) {
+	const tn_arena_chunk *c = a->large;
+	return c != NULL && (uintptr_t)p >= (uintptr_t)c->begin && (uintptr_t)p < (uintptr_t)c->limit &&
+	       tn_chunk_is_alone(&a->source, c->bytes);
+}
+
+void *tn_arena_alloc_zeroed_slow(tn_arena *a, size_t count, size_t size, size_t align) {
+	bool wraps = count > (size_t)PTRDIFF_MAX / size;
+	size_t bytes = wraps ? SIZE_MAX : count * size;
+	void *p = tn_arena_alloc_for(a, bytes, align, TN_CALLER);
+	if (p == NULL)
+		return NULL;
+	if (!arena_is_alone(a, p))
+		return memset(p, 0, bytes);
+	/* Debug has filled the first part. */
+	return TN_MODE == TN_MODE_DEBUG ? memset(p, 0, tn_min(bytes, TN_FILL_BYTES_MAX)) : p;
 }
 
 /* ---- the last block ---- */

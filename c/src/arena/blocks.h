@@ -23,7 +23,7 @@ static inline void *block_make(tn_arena *a, char *p, size_t size, const void *si
 	tn_permit(r, sizeof *r + size + TN_FENCE_BYTES);
 	*r = (block_record){.previous = a->newest, .size = size, .site = site};
 	memset(r->fence, TN_FILL_FENCE, sizeof r->fence);
-	memset(p, TN_FILL_FRESH, size);
+	tn_fill_fresh(p, size);
 	memset(p + size, TN_FILL_FENCE, TN_FENCE_BYTES);
 	tn_hand_out(p, size);
 	a->newest = r;

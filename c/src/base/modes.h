@@ -17,6 +17,8 @@ enum {
 	TN_FILL_DEAD = 0xdd,  /* debug: freed */
 	TN_FILL_FENCE = 0xfd, /* debug: around a block */
 	TN_FENCE_BYTES = 16,
+	TN_FILL_BYTES_MAX = 16 << 20, /* debug: of a fresh block; a sparse one must not take all memory */
+	TN_WIPE_SLOT_BYTES = 128,     /* hardened: the largest slot that is wiped without a call */
 	TN_ALIVE = 0x7e404e1,
 	TN_DEAD = 0xdead,
 };
@@ -64,13 +66,17 @@ static inline void tn_wipe(void *p, size_t size) {
 		memset(p, TN_FILL_DEAD, size);
 }
 
+/* Debug: fills a block that is handed out. */
+static inline void tn_fill_fresh(void *p, size_t size) {
+	memset(p, TN_FILL_FRESH, tn_min(size, TN_FILL_BYTES_MAX));
+}
+
 /* A small slot is wiped in a few stores; a call of memset would cost more than all of the checks. */
 TN_INLINE void tn_wipe_slot(void *p, size_t size) {
-	enum { SMALL = 128 };
 	typedef struct two_words {
 		uint64_t low, high;
 	} two_words;
-	if (TN_MODE != TN_MODE_HARDENED || size > SMALL || size % sizeof(two_words) != 0) {
+	if (TN_MODE != TN_MODE_HARDENED || size > TN_WIPE_SLOT_BYTES || size % sizeof(two_words) != 0) {
 		tn_wipe(p, size);
 		return;
 	}

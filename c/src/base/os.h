@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a page, to which commit, decommit and protect are rounded. A constant on every platform that
- * Tenure supports; larger hardware pages only make decommit less precise. */
+/* The unit in which memory is divided, whatever the system's page is. If that is larger (16 or 64 KiB
+ * on arm64), a range is reserved and committed out to whole pages of the system, and decommitted and
+ * protected in them. */
 #define TN_OS_PAGE ((size_t)4096)
 
 /* Bytes within which the stores of one thread slow down the loads of another: two cache lines, because
@@ -19,11 +20,13 @@
 void *tn_os_reserve(size_t size, size_t align);
 /* Gives address space back that tn_os_reserve returned. */
 void tn_os_release(void *p, size_t size);
-/* Makes pages of a reserved range usable, zeroed when first touched. */
+/* Makes pages of a reserved range usable, zeroed when first touched. Fails with ENOMEM for more than
+ * the machine has with its swap: the kernel would serve it, and end the process when it is used. */
 bool tn_os_commit(void *p, size_t size);
 /* Gives the memory of pages back; they stay usable and read as zero. */
 void tn_os_decommit(void *p, size_t size);
-/* Makes every access to pages fault, and undoes it. False when the system has no more mappings. */
+/* Makes every access to pages fault, and undoes it. False when the system has no more mappings; then
+ * pages keep the access that they had. Once one of them was refused, nothing is protected any more. */
 bool tn_os_protect(void *p, size_t size);
 bool tn_os_unprotect(void *p, size_t size);
 /* Advises huge pages for a range. */

@@ -14,20 +14,79 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#ifdef __linux__
+#include <sys/sysinfo.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
+#include <tenure/base.h>
+
 #include "atomics.h"
+#include "bits.h"
 
 #ifndef MAP_NORESERVE
 #define MAP_NORESERVE 0
 #endif
 
+/* ---- memory ---- */
+
+static size_t os_page_bytes(void) {
+	static TN_ATOMIC(size_t) known;
+	size_t bytes = tn_get(&known, TN_RELAXED);
+	if (bytes == 0) {
+		bytes = (size_t)sysconf(_SC_PAGESIZE);
+		tn_set(&known, bytes, TN_RELAXED);
+	}
+	return bytes;
+}
+
+/* Bytes of memory and swap that the machine has; SIZE_MAX when they are not known. */
+static size_t os_machine_bytes(void) {
+	static TN_ATOMIC(size_t) known;
+	size_t bytes = tn_get(&known, TN_RELAXED);
+	if (bytes != 0)
+		return bytes;
+	bytes = SIZE_MAX;
+#ifdef __linux__
+	struct sysinfo has;
+	if (sysinfo(&has) == 0 && has.mem_unit > 0 &&
+		(has.totalram + has.totalswap) <= SIZE_MAX / has.mem_unit)
+		bytes = (size_t)(has.totalram + has.totalswap) * has.mem_unit;
+#elif defined(_SC_PHYS_PAGES)
+	long pages = sysconf(_SC_PHYS_PAGES);
+	if (pages > 0 && (size_t)pages <= SIZE_MAX / os_page_bytes())
+		bytes = (size_t)pages * os_page_bytes();
+#endif
+	tn_set(&known, bytes, TN_RELAXED);
+	return bytes;
+}
+
+typedef struct os_range {
+	char *p;
+	size_t size;
+} os_range;
+
+/* The pages of the system that a range touches. */
+static os_range os_pages_around(void *p, size_t size) {
+	size_t before = (uintptr_t)p & (os_page_bytes() - 1);
+	return (os_range){(char *)p - before, tn_round_up(size + before, os_page_bytes())};
+}
+
+/* The pages of the system that lie in a range. */
+static os_range os_pages_within(void *p, size_t size) {
+	size_t skipped = -(uintptr_t)p & (os_page_bytes() - 1);
+	size_t left = size < skipped ? 0 : size - skipped;
+	return (os_range){(char *)p + skipped, left & ~(os_page_bytes() - 1)};
+}
+
 void *tn_os_reserve(size_t size, size_t align) {
 	/* One reservation that is large enough for an aligned one, then cut at both ends. */
-	size_t whole = align > TN_OS_PAGE ? size + align : size;
-	if (whole < size)
+	const size_t page = os_page_bytes();
+	if (size > PTRDIFF_MAX - align - page)
 		return errno = ENOMEM, NULL;
+	size = tn_round_up(size, page);
+	size_t whole = align > page ? size + align : size;
 	char *p = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return errno = ENOMEM, NULL;
@@ -43,23 +102,67 @@ void *tn_os_reserve(size_t size, size_t align) {
 }
 
 void tn_os_release(void *p, size_t size) {
-	munmap(p, size);
+	munmap(p, tn_round_up(size, os_page_bytes()));
 }
 
 bool tn_os_commit(void *p, size_t size) {
-	return mprotect(p, size, PROT_READ | PROT_WRITE) == 0 || (errno = ENOMEM, false);
+	/* MAP_NORESERVE and mprotect pass by the check that malloc's mmap meets. */
+	if (size > os_machine_bytes())
+		return errno = ENOMEM, false;
+	os_range r = os_pages_around(p, size);
+	return mprotect(r.p, r.size, PROT_READ | PROT_WRITE) == 0 || (errno = ENOMEM, false);
 }
 
 void tn_os_decommit(void *p, size_t size) {
-	madvise(p, size, MADV_DONTNEED);
+	os_range r = os_pages_within(p, size);
+	if (r.size != 0)
+		madvise(r.p, r.size, MADV_DONTNEED);
+}
+
+/* Debug protects single slots. Protecting a part of a mapping divides it, and the system bounds the
+ * number of mappings. To undo it may take one more for a moment. So some are held in reserve, to be
+ * given up when there are no others. */
+enum { OS_SPARE_MAPPINGS = 64 };
+static TN_ATOMIC(char *) os_spare;
+static TN_ATOMIC(bool) os_is_exhausted;
+
+static void os_make_spare(void) {
+	if (TN_MODE != TN_MODE_DEBUG || tn_get(&os_spare, TN_RELAXED) != NULL)
+		return;
+	const size_t page = os_page_bytes();
+	char *p = mmap(NULL, OS_SPARE_MAPPINGS * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return;
+	for (size_t i = 0; i < OS_SPARE_MAPPINGS; i += 2)
+		mprotect(p + i * page, page, PROT_READ);
+	char *none = NULL;
+	if (!tn_replace(&os_spare, &none, p, TN_RELAXED))
+		munmap(p, OS_SPARE_MAPPINGS * page);
+}
+
+static void os_give_spare(void) {
+	char *p = tn_get(&os_spare, TN_RELAXED);
+	if (p != NULL && !tn_swap(&os_is_exhausted, true, TN_RELAXED))
+		munmap(p, OS_SPARE_MAPPINGS * os_page_bytes());
 }
 
 bool tn_os_protect(void *p, size_t size) {
-	return mprotect(p, size, PROT_NONE) == 0;
+	os_make_spare();
+	os_range r = os_pages_within(p, size);
+	if (r.size == 0 || tn_get(&os_is_exhausted, TN_RELAXED))
+		return false;
+	if (mprotect(r.p, r.size, PROT_NONE) == 0)
+		return true;
+	os_give_spare();
+	return false;
 }
 
 bool tn_os_unprotect(void *p, size_t size) {
-	return mprotect(p, size, PROT_READ | PROT_WRITE) == 0;
+	os_range r = os_pages_around(p, size);
+	if (mprotect(r.p, r.size, PROT_READ | PROT_WRITE) == 0)
+		return true;
+	os_give_spare();
+	return mprotect(r.p, r.size, PROT_READ | PROT_WRITE) == 0;
 }
 
 void tn_os_huge(void *p, size_t size) {

@@ -582,7 +582,8 @@ static void *heap_take_large(tn_heap *h, size_t size, size_t align) {
 	h->large_bytes += bytes;
 	h->large_asked += size;
 	heap_publish(h);
-	return h->zero ? memset(s->base, 0, size) : s->base;
+	bool zero = h->zero && !tn_chunk_is_alone(&h->source, bytes);
+	return zero ? memset(s->base, 0, size) : s->base;
 }
 
 static void heap_give_large(tn_heap *h, span *s) {
@@ -671,7 +672,7 @@ static inline span *heap_find_block(
 }
 
 static inline void heap_give_block(tn_heap *h, span *s, void *p, size_t number) {
-	tn_wipe_slot(p, s->room);
+	span_wipe_slot(&h->source, s, p);
 	span_give_slot(s, number);
 	if (TN_UNLIKELY(--s->countdown == 0))
 		heap_return_span(h, s);
@@ -778,7 +779,7 @@ static void heap_reset_span(tn_heap *h, span *s) {
 static void heap_reset(tn_heap *h, const void *site) {
 	(void)site;
 	for (span_walk w = heap_begin_walk(h); heap_find_next(&w);) {
-		span_wipe(w.span);
+		span_wipe(&h->source, w.span);
 		if (w.span->state == SPAN_LARGE)
 			heap_give_large(h, w.span);
 	}
@@ -893,7 +894,7 @@ static bool heap_make(tn_heap *h, const tn_heap_options *o) {
 
 static void heap_end(tn_heap *h) {
 	for (span_walk w = heap_begin_walk(h); heap_find_next(&w);) {
-		span_wipe(w.span);
+		span_wipe(&h->source, w.span);
 		heap_give_span(h, w.span);
 	}
 	for (record_chunk *r = h->own.next, *next; r != NULL; r = next) {

@@ -231,7 +231,7 @@ static char *heap_take_large(tn_heap *h, size_t size, size_t align, const void *
 	}
 	*b = (large_block){.p = p, .size = size, .chunk_bytes = bytes, .alloc_site = site};
 	TN_LIST_PUSH(&h->large, b, next, link);
-	memset(p, TN_FILL_FRESH, size);
+	tn_fill_fresh(p, size);
 	memset(p + size, TN_FILL_FENCE, bytes - size);
 	tn_hand_out(p, size);
 	*room = bytes;
@@ -257,7 +257,10 @@ static void *heap_take_block(tn_heap *h, size_t size, size_t align, const void *
 	h->live_count++;
 	h->asked_bytes += size;
 	h->peak = tn_max(h->peak, h->live_bytes);
-	return h->zero ? memset(p, 0, size) : p;
+	if (!h->zero)
+		return p;
+	bool alone = tn_chunk_is_alone(&h->source, room);
+	return memset(p, 0, alone ? tn_min(size, TN_FILL_BYTES_MAX) : size);
 }
 
 /* Keeps the records of the youngest dead blocks, for the sites in a panic. */
@@ -276,7 +279,8 @@ static void heap_give_large(tn_heap *h, large_block *b, const void *site) {
 	TN_LIST_UNLINK(b, next, link);
 	b->free_site = site;
 	tn_permit(b->p, b->chunk_bytes);
-	tn_wipe(b->p, b->chunk_bytes);
+	if (!tn_chunk_is_alone(&h->source, b->chunk_bytes))
+		tn_wipe(b->p, b->chunk_bytes);
 	heap_give_chunk(h, b->p, b->chunk_bytes);
 	heap_keep_dead(h, b);
 }

@@ -102,9 +102,25 @@ static inline void span_give_all(span *s) {
 		s->free[whole] = ((uint64_t)1 << s->count % TN_WORD_BITS) - 1;
 }
 
-/* Hardened: the contents of live blocks must not reach the next user of their memory. */
-static inline void span_wipe(const span *s) {
-	for (size_t i = 0; TN_MODE == TN_MODE_HARDENED && i < s->count; i++)
+/* Whether a block is a mapping of its own. Wiping it would take memory for all of it, and no block has
+ * that memory next. */
+static inline bool span_is_alone(const tn_chunk_source *source, const span *s) {
+	return s->state == SPAN_LARGE && tn_chunk_is_alone(source, s->chunk_bytes);
+}
+
+/* Hardened: the contents of a block must not reach the next user of its memory. */
+static inline void span_wipe_slot(const tn_chunk_source *source, const span *s, void *p) {
+	if (s->room <= TN_WIPE_SLOT_BYTES)
+		tn_wipe_slot(p, s->room);
+	else if (!span_is_alone(source, s))
+		tn_wipe(p, s->room);
+}
+
+/* Wipes the live blocks. */
+static inline void span_wipe(const tn_chunk_source *source, const span *s) {
+	if (TN_MODE != TN_MODE_HARDENED || span_is_alone(source, s))
+		return;
+	for (size_t i = 0; i < s->count; i++)
 		if (span_is_live(s, i))
 			tn_wipe(span_slot_at(s, i), s->room);
 }

@@ -260,7 +260,9 @@ static void pages_quarantine(unsigned class, void *p) {
 	size_t size = CLASS_BYTES(class);
 	tn_os_decommit(p, size);
 	if (!tn_os_protect(p, size)) {
-		pages_push(&pages.cold[class], (uintptr_t)p);
+		/* A part of it may be protected already; what stays so is not used again. */
+		if (tn_os_unprotect(p, size))
+			pages_push(&pages.cold[class], (uintptr_t)p);
 		return;
 	}
 	pages_append(&pages.quarantine[class], (uintptr_t)p);

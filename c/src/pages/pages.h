@@ -82,6 +82,12 @@ static inline bool tn_chunk_is_paged(const tn_chunk_source *source) {
 	return source->from.acquire == NULL;
 }
 
+/* Whether a chunk of so many bytes is a mapping of its own: then it comes as zeros that take no memory,
+ * and goes back to the system. */
+static inline bool tn_chunk_is_alone(const tn_chunk_source *source, size_t bytes) {
+	return tn_chunk_is_paged(source) && bytes > TN_PAGES_CLASS_BYTES_MAX;
+}
+
 /* Whether a limit refused the last chunk: there may be room for a smaller one. */
 static inline bool tn_chunk_is_at_limit(const tn_chunk_source *source) {
 	return source->account != NULL && source->account->refused;

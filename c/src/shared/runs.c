@@ -452,7 +452,7 @@ void *tn_runs_alloc_slow(tn_runs *r, tn_lease *l, size_t count) {
 		runs_flip_live(r, runs_find_chunk(r, p), p, count, true);
 	if (TN_MODE == TN_MODE_DEBUG && p != NULL) {
 		tn_permit(p, count * r->slot_bytes);
-		memset(p, TN_FILL_FRESH, count * r->slot_bytes);
+		tn_fill_fresh(p, count * r->slot_bytes);
 		tn_hand_out(p, count * r->slot_bytes);
 	}
 	return p;

@@ -357,7 +357,7 @@ static void slab_set_fresh(const slab *s, char *slot, const void *site) {
 	memset(slot + size, TN_FILL_FENCE, TN_FENCE_BYTES);
 	if (s->stock.init != NULL)
 		return;
-	memset(slot, TN_FILL_FRESH, size);
+	tn_fill_fresh(slot, size);
 	tn_hand_out(slot, size);
 }
 
@@ -379,8 +379,12 @@ static void slab_pop_quarantine(slab *s) {
 	s->quarantined--;
 	c->quarantined--;
 	s->quarantine_bytes -= stride;
-	if (slab_is_guarded(s, c))
-		tn_os_unprotect(slot - c->grid->lead, stride);
+	/* All of the chunk is fewer mappings than all of it but one slot. */
+	if (slab_is_guarded(s, c) && !tn_os_unprotect(slot - c->grid->lead, stride) &&
+		!tn_os_unprotect(c->base, s->stock.grid.chunk_bytes))
+		tn_panic(s->stock.kind, s->stock.name,
+			"alloc: %p stays protected: the process has too many mappings (vm.max_map_count)",
+			(void *)slot);
 	slab_give_slot(s, slot);
 }
 

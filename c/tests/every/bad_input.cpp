@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include <sys/sysinfo.h>
+
 namespace bad_input {
 namespace {
 
@@ -148,6 +150,68 @@ TEST(bad_input, arena_alloc_at_the_edges_at_every_fill) {
 TEST(bad_input, arena_alloc_of_every_size_and_alignment) {
 	sweep_alloc(false, interesting_sizes(), 64, align_step_of_many());
 	sweep_alloc(true, interesting_sizes(), 64, align_step_of_many());
+}
+
+/* Address space has room for these; the machine's memory and swap do not. */
+TEST(bad_input, sizes_that_the_machine_does_not_have) {
+	struct sysinfo has;
+	ASSERT_EQ(sysinfo(&has), 0);
+	const size_t all = (has.totalram + has.totalswap) * has.mem_unit;
+	std::vector<size_t> sizes = {all + mib, 2 * all};
+	for (size_t bits = 36; bits <= 46; bits += 2)
+		if (size_t{1} << bits > all)
+			sizes.push_back(size_t{1} << bits);
+	arena_owner a = make_arena();
+	tn_arena_options ranged = {};
+	ranged.reserve_bytes = size_t{1} << 46;
+	arena_owner range = make_arena(ranged);
+	owned_heap h = new_heap();
+	tn_heap_options zeroed = {};
+	zeroed.zero = true;
+	owned_heap zero = new_heap(zeroed);
+	for (size_t size : sizes) {
+		EXPECT_REFUSED(tn_arena_alloc(a.get(), size, 16), ENOMEM);
+		EXPECT_REFUSED(TN_NEW_ARRAY(a.get(), char, size), ENOMEM);
+		EXPECT_REFUSED(tn_heap_alloc(h.get(), size, 16), ENOMEM);
+		EXPECT_REFUSED(tn_heap_alloc(zero.get(), size, 16), ENOMEM);
+		if (range != nullptr) {
+			EXPECT_REFUSED(tn_arena_alloc(range.get(), size, 16), ENOMEM);
+		}
+		slab_owner s = make_slab(size);
+		if (s != nullptr) {
+			EXPECT_REFUSED(tn_slab_alloc(s.get()), ENOMEM);
+		}
+		pool_owner p = make_pool(size);
+		if (p != nullptr) {
+			EXPECT_REFUSED(tn_pool_get(p.get()), ENOMEM);
+		}
+	}
+}
+
+/* A large block takes memory where it is written: fresh memory is zero, and what goes back to the
+ * system needs no wiping. */
+TEST(bad_input, a_sparse_block_takes_no_memory) {
+	constexpr size_t size = size_t{1} << 30;
+	if (sanitized)
+		GTEST_SKIP() << "a sanitizer changes resident memory";
+	tn_heap_options zeroed = {};
+	zeroed.zero = true;
+	owned_heap zero = new_heap(zeroed);
+	arena_owner a = make_arena();
+	const size_t before = resident_bytes();
+	for (int i = 0; i < 2; i++) {
+		char *p = TN_NEW_ARRAY(a.get(), char, size);
+		char *q = take(zero.get(), size);
+		ASSERT_TRUE(p != nullptr && q != nullptr);
+		for (size_t at = 0; at < size; at += size / 16) {
+			ASSERT_EQ(p[at], 0);
+			ASSERT_EQ(q[at], 0);
+			p[at] = q[at] = 1;
+		}
+		EXPECT_LT(resident_bytes(), before + 100 * mib);
+		tn_arena_reset(a.get());
+		EXPECT_LT(resident_bytes(), before + 100 * mib);
+	}
 }
 
 TEST(bad_input, arena_resize) {

@@ -1,6 +1,9 @@
 /* slab.h, contract by contract; the contract that it shares with shared_slab.h is in test_both.cpp. */
 #include "mapped_source.h"
+#include "process.h"
 #include "slabs.h"
+
+#include <sys/mman.h>
 
 namespace test_slab {
 namespace {
@@ -153,6 +156,33 @@ TEST(slab, retaining_more_chunks_than_there_can_be_keeps_all) {
 	ledger books;
 	size_t many = chunks_kept(1000, 60000, books);
 	EXPECT_EQ(chunks_kept(SIZE_MAX - 1, 60000, books), many);
+}
+
+/* Debug protects freed slots one by one, which takes a mapping each. */
+int use_without_mappings() {
+	slab_owner s = make_slab(64);
+	std::vector<void *> slots = take(s.get(), 4000);
+	for (size_t i = 0; i < slots.size(); i += 2)
+		tn_slab_free(s.get(), slots[i]);
+	for (int access = PROT_NONE;
+		mmap(nullptr, page, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;)
+		access ^= PROT_READ;
+	for (size_t i = 1; i < slots.size(); i += 2)
+		tn_slab_free(s.get(), slots[i]);
+	for (int i = 0; i < 20000; i++) {
+		void *p = tn_slab_alloc(s.get());
+		if (p == nullptr)
+			return 1;
+		std::memset(p, i, 64);
+		tn_slab_free(s.get(), p);
+	}
+	return tn_slab_verify(s.get()) ? 0 : 2;
+}
+
+TEST(slab, goes_on_when_the_process_has_no_more_mappings) {
+	if (sanitized)
+		GTEST_SKIP() << "a sanitizer needs mappings of its own";
+	EXPECT_TRUE(exited_with(in_child(use_without_mappings, 60), 0));
 }
 
 /* ---- built slots ---- */
