@@ -27,7 +27,7 @@ sanitized() {
 check_asan() { sanitized asan address,undefined -LE package; }
 
 # Without single-threaded tests, and without misuse: its overlapping calls are intended races.
-check_tsan() { sanitized tsan thread -LE 'package|misuse' -E model; }
+check_tsan() { sanitized tsan thread -LE 'package|misuse' -E 'model|bad_input'; }
 
 plain() {
 	cmake -G Ninja -S . -B "$build/test" -DCMAKE_BUILD_TYPE=Release -DTENURE_LONG=ON \
