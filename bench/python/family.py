@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import collections
 import contextvars
-import ctypes
 import io
 import itertools
 import json
@@ -17,17 +16,27 @@ import math
 import os
 import pathlib
 import statistics
-import struct
 import subprocess
 import sys
 import threading
 import time
 
 import tenure
+from tenure.compare._subjects import (
+    BytearrayArena,
+    State,
+    libc,
+    tree_by_malloc,
+    tree_in_one_call,
+    tree_in_tenure,
+    tree_of_bytearrays,
+    tree_of_objects,
+    use,
+)
 
 clock = time.perf_counter
 BLOCKS = 200_000
-REQUESTS, ALLOCATIONS = 50_000, 80
+REQUESTS = 50_000
 PERCENTILES = [("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999), ("max_ns", 1.0)]
 
 
@@ -40,26 +49,6 @@ class Workload:
 
 
 # ---- blocks ----
-
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.malloc.argtypes = [ctypes.c_size_t]
-libc.free.argtypes = [ctypes.c_void_p]
-
-
-class BytearrayArena:
-    """The arena in Python that was published: a cursor in a bytearray."""
-
-    def __init__(self, size):
-        self.view, self.cursor = memoryview(bytearray(size)), 0
-
-    def alloc(self, size):
-        at = self.cursor
-        self.cursor = at + ((size + 15) & -16)
-        return self.view[at : self.cursor]
-
-    def reset(self):
-        self.cursor = 0
 
 
 def timed(work):
@@ -157,21 +146,6 @@ def dropped_in_arena():
 # ---- pools ----
 
 
-class Request:
-    """What a server keeps for a request: a buffer, a view to slice without copies, headers."""
-
-    __slots__ = ("buffer", "headers", "view")
-
-    def __init__(self):
-        self.buffer = bytearray(4096)
-        self.view = memoryview(self.buffer)
-        self.headers = {}
-
-
-def use(request):
-    request.buffer[0] = 1
-
-
 def on_threads(work, count=4):
     def run(repeats):
         threads = [threading.Thread(target=work, args=(repeats,)) for _ in range(count)]
@@ -186,7 +160,7 @@ def on_threads(work, count=4):
 
 
 def pooled():
-    pool = tenure.Pool(Request)
+    pool = tenure.Pool(State)
     get, put = pool.get, pool.put
 
     def work(repeats):
@@ -199,7 +173,7 @@ def pooled():
 
 
 def leased():
-    pool = tenure.Pool(Request)
+    pool = tenure.Pool(State)
 
     def work(repeats):
         for _ in range(repeats * 1000):
@@ -218,7 +192,7 @@ def in_a_deque():
             try:
                 request = get()
             except IndexError:
-                request = Request()
+                request = State()
             use(request)
             put(request)
 
@@ -228,7 +202,7 @@ def in_a_deque():
 def fresh():
     def work(repeats):
         for _ in range(repeats * 1000):
-            use(Request())
+            use(State())
 
     return on_threads(work)
 
@@ -248,81 +222,12 @@ def received(get):
 
 # ---- requests: a tree of 80 nodes, each with a link to its parent and every byte written ----
 
-PAYLOAD = bytes(range(92))
-
-
-def request_in_arena():
-    arena = tenure.Arena()
-    alloc, reset, link = arena.alloc, arena.reset, struct.Struct("<i92s").pack_into
-
-    def request():
-        nodes = []
-        for i in range(ALLOCATIONS):
-            node = alloc(96)
-            link(node, 0, (i - 1) // 2, PAYLOAD)
-            nodes.append(node)
-        del nodes, node
-        reset()
-
-    return request
-
-
-class Node:
-    __slots__ = ("children", "data", "parent")
-
-    def __init__(self, parent):
-        self.parent = parent
-        self.data = bytearray(96)
-        self.children = []
-
-
-def request_of_objects():
-    def request():
-        nodes = []
-        for i in range(ALLOCATIONS):
-            node = Node(nodes[(i - 1) // 2] if i else None)
-            node.data[4:] = PAYLOAD
-            if i:
-                node.parent.children.append(node)
-            nodes.append(node)
-
-    return request
-
-
-def request_of_bytearrays():
-    link = struct.Struct("<i92s").pack_into
-
-    def request():
-        nodes = []
-        for i in range(ALLOCATIONS):
-            node = bytearray(96)
-            link(node, 0, (i - 1) // 2, PAYLOAD)
-            nodes.append(node)
-
-    return request
-
-
-def request_by_ctypes():
-    link = struct.Struct("<i92s").pack
-    malloc, free, move = libc.malloc, libc.free, ctypes.memmove
-
-    def request():
-        nodes = []
-        for i in range(ALLOCATIONS):
-            node = malloc(96)
-            move(node, link((i - 1) // 2, PAYLOAD), 96)
-            nodes.append(node)
-        for node in nodes:
-            free(node)
-
-    return request
-
-
 REQUEST_SUBJECTS = {
-    "tenure": request_in_arena,
-    "cpython": request_of_objects,
-    "bytearray": request_of_bytearrays,
-    "ctypes": request_by_ctypes,
+    "tenure": tree_in_tenure,
+    "tenure-many": tree_in_one_call,
+    "cpython": tree_of_objects,
+    "bytearray": tree_of_bytearrays,
+    "ctypes": tree_by_malloc,
 }
 
 
@@ -330,7 +235,7 @@ def measure_requests(rounds):
     """Each request is timed by itself, a part of them in each round."""
     import numpy
 
-    requests = {name: make() for name, make in REQUEST_SUBJECTS.items()}
+    requests = {name: make(True).request for name, make in REQUEST_SUBJECTS.items()}
     part = REQUESTS // rounds
     times = {name: [] for name in requests}
     means = {name: [] for name in requests}

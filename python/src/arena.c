@@ -457,14 +457,7 @@ static PyObject *arena_verify(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *arena_repr(PyObject *self) {
-	const arena *a = (arena *)self;
-	return PyUnicode_FromFormat(
-		"<tenure.Arena '%s'%s>", a->home.name, a->memory == NULL ? ", closed" : "");
-}
-
-static PyObject *arena_get_name(PyObject *self, void *unused) {
-	(void)unused;
-	return PyUnicode_FromString(((arena *)self)->home.name);
+	return home_repr((home *)self, ((arena *)self)->memory == NULL);
 }
 
 static PyObject *arena_get_closed(PyObject *self, void *unused) {
@@ -472,16 +465,10 @@ static PyObject *arena_get_closed(PyObject *self, void *unused) {
 	return PyBool_FromLong(((arena *)self)->memory == NULL);
 }
 
-static PyObject *arena_get_exports(PyObject *self, void *unused) {
-	(void)unused;
-	return PyLong_FromSize_t(((arena *)self)->home.exports);
-}
-
 static PyGetSetDef arena_properties[] = {
-	{"exports", arena_get_exports, NULL,
-		PyDoc_STR("Buffers of its Blocks that are exported now: memoryviews, arrays."), NULL},
-	{"name", arena_get_name, NULL, PyDoc_STR("Its name, cut to 31 bytes."), NULL},
-	{"closed", arena_get_closed, NULL, PyDoc_STR("Whether it has been closed."), NULL},
+	{"name", home_get_name, NULL, home_name_doc, NULL},
+	{"closed", arena_get_closed, NULL, home_closed_doc, NULL},
+	{"exports", home_get_exports, NULL, home_exports_doc, NULL},
 	{0},
 };
 

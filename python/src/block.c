@@ -85,6 +85,29 @@ void home_name(home *h, const char *kind, const char *name) {
 	PyOS_snprintf(h->name, sizeof h->name, "%s", name == NULL ? kind : name);
 }
 
+const char home_name_doc[] = "Its name, cut to 31 bytes.";
+const char home_closed_doc[] = "Whether it has been closed.";
+const char home_exports_doc[] = "Buffers of its Blocks that are exported now: memoryviews, arrays.";
+
+PyObject *home_get_name(PyObject *self, void *unused) {
+	(void)unused;
+	return PyUnicode_FromString(((home *)self)->name);
+}
+
+PyObject *home_get_exports(PyObject *self, void *unused) {
+	(void)unused;
+	return PyLong_FromSize_t(((home *)self)->exports);
+}
+
+PyObject *home_repr(home *h, bool closed) {
+	PyObject *type = PyType_GetQualName(Py_TYPE((PyObject *)h));
+	PyObject *text = type == NULL ? NULL
+	                              : PyUnicode_FromFormat("<tenure.%U '%s'%s>", type, h->name,
+										closed ? ", closed" : "");
+	Py_XDECREF(type);
+	return text;
+}
+
 /* ---- Block ---- */
 
 bool block_refuse_stale(const block *b) {

@@ -87,6 +87,12 @@ bool core_check_decay(double seconds);
 /* A tenure.Stats, or NULL with an exception. */
 PyObject *core_stats(const tn_stats *stats);
 
+/* A tenure.Listed, or NULL with an exception. */
+PyObject *core_listed(const tn_listed *listed);
+
+/* Appends a tenure.Listed of each named Pool to the list. Returns false with an exception. */
+bool pool_list(PyObject *list);
+
 /* ---- block.c ---- */
 
 /* A Block of `h` at level `at`, or NULL with MemoryError. */
@@ -109,6 +115,14 @@ bool home_has_lent(const home *h, size_t from);
 
 /* Copies a name or, for NULL, the kind. */
 void home_name(home *h, const char *kind, const char *name);
+
+/* Properties that all homes have. */
+PyObject *home_get_name(PyObject *self, void *unused);
+PyObject *home_get_exports(PyObject *self, void *unused);
+extern const char home_name_doc[], home_closed_doc[], home_exports_doc[];
+
+/* `<tenure.Slab 'name', closed>` */
+PyObject *home_repr(home *h, bool closed);
 
 /* The Blocks that live are no longer the region's: ends it now, or with its last lent Block. */
 void region_leave(region *r);

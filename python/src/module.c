@@ -72,6 +72,15 @@ PyObject *core_stats(const tn_stats *stats) {
 		(unsigned long long)stats->resets, stats->slot_bytes, stats->slot_count);
 }
 
+PyObject *core_listed(const tn_listed *listed) {
+	PyObject *stats = core_stats(&listed->stats);
+	if (stats == NULL)
+		return NULL;
+	return PyObject_CallFunction(core.listed, "NsIKKK", stats, tn_kind_name(listed->kind),
+		listed->depth, (unsigned long long)listed->id, (unsigned long long)listed->parent_id,
+		(unsigned long long)listed->age_ms);
+}
+
 /* ---- the module ---- */
 
 PyDoc_STRVAR(stale_doc, "A Block was used that its arena, slab or pool has forgotten.");

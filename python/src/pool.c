@@ -6,8 +6,11 @@
  *
  * Invariants:
  * I1  idle is the sum of the stacks' counts, and at most max.
- * I2  A stack's least is at most its count. */
+ * I2  A stack's least is at most its count.
+ * I3  built is the sum of idle and out, and of those that reset works on. */
 #include "core.h"
+
+#include <base/os.h>
 
 typedef struct stack {
 	struct stack *next;
@@ -23,6 +26,9 @@ typedef struct pool {
 	stack *stacks;
 	stack *near; /* that of the thread that called last, or NULL */
 	size_t idle, max, out, built;
+	size_t object_bytes, most_built;
+	uint64_t builds, id, since_ms;
+	struct pool *older, *newer; /* of the named ones */
 	double decay;
 	bool decays; /* the decay thread knows it */
 	bool closed;
@@ -33,6 +39,8 @@ typedef struct lease {
 	PyObject_HEAD pool *pool;
 	PyObject *object; /* NULL unless entered */
 } lease;
+
+static pool *newest_named;
 
 /* Its address tells threads apart. */
 static TN_THREAD TN_THREAD_NEAR char thread_mark;
@@ -133,17 +141,67 @@ static size_t pool_drop_all(pool *p) {
 
 /* ---- life ---- */
 
+/* Builds an object; NULL with the exception of the factory. */
+static PyObject *pool_make(pool *p) {
+	PyObject *factory = Py_NewRef(p->factory); /* a call may clear the pool */
+	PyObject *object = PyObject_CallNoArgs(factory);
+	Py_DECREF(factory);
+	if (object == NULL)
+		return NULL;
+	p->builds++;
+	if (++p->built > p->most_built)
+		p->most_built = p->built;
+	return object;
+}
+
+/* Builds idle objects, `count` or until there are max. Returns false with the exception of the
+ * factory. */
+static bool pool_fill(pool *p, size_t count) {
+	for (; count > 0 && !p->closed && p->idle < p->max; count--) {
+		PyObject *object = pool_make(p);
+		if (object == NULL)
+			return false;
+		pool_push(p, object);
+	}
+	return true;
+}
+
+static void pool_link(pool *p) {
+	static uint64_t last_id = UINT64_MAX; /* the core's ids count up from 1 */
+	p->id = last_id--;
+	p->since_ms = tn_os_milliseconds();
+	p->older = newest_named;
+	if (newest_named != NULL)
+		newest_named->newer = p;
+	newest_named = p;
+}
+
+static void pool_unlink(pool *p) {
+	if (p->id == 0)
+		return;
+	if (p->newer != NULL)
+		p->newer->older = p->older;
+	else
+		newest_named = p->older;
+	if (p->older != NULL)
+		p->older->newer = p->newer;
+}
+
 static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-	static char *names[] = {"factory", "reset", "max", "prefill", "name", "decay", NULL};
+	static char *names[] = {
+		"factory", "reset", "max", "prefill", "name", "decay", "object_bytes", NULL};
 	PyObject *factory, *reset = Py_None, *max = Py_None, *prefill = Py_None;
 	const char *name = NULL;
 	size_t most = 1024, filled = 16;
 	double decay = 1;
-	if (!PyArg_ParseTupleAndKeywords(
-			args, keywords, "O|$OOOzd:Pool", names, &factory, &reset, &max, &prefill, &name, &decay) ||
+	Py_ssize_t object_bytes = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$OOOzdn:Pool", names, &factory, &reset, &max,
+			&prefill, &name, &decay, &object_bytes) ||
 		(max != Py_None && !core_size(max, "max", &most)) ||
 		(prefill != Py_None && !core_size(prefill, "prefill", &filled)) || !core_check_decay(decay))
 		return NULL;
+	if (object_bytes < 0)
+		return PyErr_Format(PyExc_ValueError, "object_bytes is negative: %zd", object_bytes);
 	if (!PyCallable_Check(factory) || (reset != Py_None && !PyCallable_Check(reset)))
 		return PyErr_Format(PyExc_TypeError, "factory and reset are callables");
 	allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -155,15 +213,13 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *keywords
 	p->reset = reset == Py_None ? NULL : Py_NewRef(reset);
 	p->max = most;
 	p->decay = decay;
-	for (size_t i = 0; i < filled && p->idle < p->max; i++) {
-		PyObject *object = PyObject_CallNoArgs(factory);
-		if (object == NULL) {
-			Py_DECREF((PyObject *)p);
-			return NULL;
-		}
-		p->built++;
-		pool_push(p, object);
+	p->object_bytes = (size_t)object_bytes;
+	if (!pool_fill(p, filled)) {
+		Py_DECREF((PyObject *)p);
+		return NULL;
 	}
+	if (name != NULL)
+		pool_link(p);
 	return (PyObject *)p;
 }
 
@@ -191,6 +247,7 @@ static void pool_dealloc(PyObject *self) {
 	pool *p = (pool *)self;
 	PyTypeObject *type = Py_TYPE(self);
 	PyObject_GC_UnTrack(self);
+	pool_unlink(p);
 	if (p->weak_references != NULL)
 		PyObject_ClearWeakRefs(self);
 	pool_clear(self);
@@ -209,11 +266,9 @@ static void pool_dealloc(PyObject *self) {
 static TN_COLD PyObject *pool_build(pool *p) {
 	if (p->closed)
 		return PyErr_Format(PyExc_ValueError, "pool '%s' is closed", p->name);
-	PyObject *object = PyObject_CallNoArgs(p->factory);
-	if (object != NULL) {
-		p->built++;
+	PyObject *object = pool_make(p);
+	if (object != NULL)
 		p->out++;
-	}
 	return object;
 }
 
@@ -282,6 +337,24 @@ static PyObject *pool_lease(PyObject *self, PyObject *unused) {
 	return (PyObject *)l;
 }
 
+PyDoc_STRVAR(pool_prefill_doc,
+	"prefill($self, count, /)\n--\n\n"
+	"Builds count idle objects more, or fewer where max is reached.\n\n"
+	"Raises what the factory raises, and keeps the objects built before; ValueError for a negative\n"
+	"count or a closed pool.");
+
+static PyObject *pool_prefill(PyObject *self, PyObject *given) {
+	pool *p = (pool *)self;
+	size_t count;
+	if (!core_size(given, "count", &count))
+		return NULL;
+	if (p->closed)
+		return PyErr_Format(PyExc_ValueError, "pool '%s' is closed", p->name);
+	if (!pool_fill(p, count))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(pool_trim_doc, "trim($self, /)\n--\n\nDrops all idle objects; returns their number.");
 
 static PyObject *pool_trim(PyObject *self, PyObject *unused) {
@@ -329,12 +402,90 @@ static PyObject *pool_exit(PyObject *self, PyObject *args) {
 	return pool_close(self, NULL);
 }
 
+/* ---- looking ---- */
+
+static tn_stats pool_read(const pool *p) {
+	size_t bytes = p->object_bytes;
+	tn_stats stats = {
+		.live_bytes = p->out * bytes,
+		.live_count = p->out,
+		.cached_bytes = p->idle * bytes,
+		.reserved_bytes = p->built * bytes,
+		.committed_bytes = p->built * bytes,
+		.peak_bytes = p->most_built * bytes,
+		.refills = p->builds,
+		.slot_bytes = bytes,
+		.slot_count = p->built,
+	};
+	memcpy(stats.name, p->name, sizeof p->name);
+	return stats;
+}
+
+PyDoc_STRVAR(pool_stats_doc,
+	"stats($self, /)\n--\n\n"
+	"Returns Stats: live_count objects are out, slot_count are built, refills were ever built. Bytes\n"
+	"are those of object_bytes.");
+
+static PyObject *pool_stats(PyObject *self, PyObject *unused) {
+	(void)unused;
+	tn_stats stats = pool_read((pool *)self);
+	return core_stats(&stats);
+}
+
+bool pool_list(PyObject *list) {
+	bool added = true;
+	pool *p = newest_named;
+	Py_XINCREF((PyObject *)p); /* a collection in between may end any pool */
+	while (p != NULL) {
+		tn_listed listed = {.stats = pool_read(p),
+			.kind = TN_KIND_POOL,
+			.id = p->id,
+			.age_ms = tn_os_milliseconds() - p->since_ms};
+		PyObject *one = core_listed(&listed);
+		added = one != NULL && PyList_Append(list, one) == 0;
+		Py_XDECREF(one);
+		pool *older = added ? p->older : NULL;
+		Py_XINCREF((PyObject *)older);
+		Py_DECREF((PyObject *)p);
+		p = older;
+	}
+	return added;
+}
+
+PyDoc_STRVAR(pool_verify_doc,
+	"verify($self, /)\n--\n\n"
+	"Walks the idle objects and returns True. A broken invariant ends the process with a message.");
+
+static PyObject *pool_verify(PyObject *self, PyObject *unused) {
+	(void)unused;
+	const pool *p = (pool *)self;
+	size_t idle = 0;
+	for (const stack *s = p->stacks; s != NULL; s = s->next) {
+		idle += s->count;
+		if (s->least > s->count)
+			Py_FatalError("tenure: pool: I2: more were idle all the time than are now");
+	}
+	if (idle != p->idle || p->idle > p->max)
+		Py_FatalError("tenure: pool: I1: the count of idle objects is wrong");
+	if (p->built < p->idle + p->out)
+		Py_FatalError("tenure: pool: I3: objects are neither idle nor out");
+	Py_RETURN_TRUE;
+}
+
+static PyObject *pool_repr(PyObject *self) {
+	const pool *p = (pool *)self;
+	return PyUnicode_FromFormat("<tenure.Pool '%s'%s>", p->name, p->closed ? ", closed" : "");
+}
+
 static PyMethodDef pool_methods[] = {
 	{"lease", pool_lease, METH_NOARGS, pool_lease_doc},
 	{"get", pool_get, METH_NOARGS, pool_get_doc},
 	{"put", pool_put, METH_O, pool_put_doc},
+	{"prefill", pool_prefill, METH_O, pool_prefill_doc},
 	{"trim", pool_trim, METH_NOARGS, pool_trim_doc},
 	{"close", pool_close, METH_NOARGS, pool_close_doc},
+	{"stats", pool_stats, METH_NOARGS, pool_stats_doc},
+	{"verify", pool_verify, METH_NOARGS, pool_verify_doc},
 	{"_decay", pool_decay, METH_NOARGS, pool_decay_doc},
 	{"__enter__", pool_enter, METH_NOARGS,
 		PyDoc_STR("Returns the pool; the end of the with statement closes it.")},
@@ -347,7 +498,7 @@ static PyMemberDef pool_members[] = {
 	{"idle", T_PYSSIZET, offsetof(pool, idle), READONLY, PyDoc_STR("Objects that wait for a user.")},
 	{"out", T_PYSSIZET, offsetof(pool, out), READONLY, PyDoc_STR("Objects that users have.")},
 	{"built", T_PYSSIZET, offsetof(pool, built), READONLY, PyDoc_STR("Objects idle or out.")},
-	{"closed", T_BOOL, offsetof(pool, closed), READONLY, PyDoc_STR("Whether it has been closed.")},
+	{"closed", T_BOOL, offsetof(pool, closed), READONLY, home_closed_doc},
 	{0},
 };
 
@@ -357,20 +508,22 @@ static PyObject *pool_get_name(PyObject *self, void *unused) {
 }
 
 static PyGetSetDef pool_properties[] = {
-	{"name", pool_get_name, NULL, PyDoc_STR("Its name, cut to 31 bytes."), NULL},
+	{"name", pool_get_name, NULL, home_name_doc, NULL},
 	{0},
 };
 
 PyDoc_STRVAR(pool_doc,
-	"Pool(factory, *, reset=None, max=1024, prefill=16, name=None, decay=1.0)\n--\n\n"
+	"Pool(factory, *, reset=None, max=1024, prefill=16, name=None, decay=1.0, object_bytes=0)\n--\n\n"
 	"Objects that are costly to build, used again.\n\n"
 	"factory  called without arguments for a new object\n"
 	"reset    called with an object that is put back, to make it fit for its next user\n"
 	"max      the most idle objects; more are dropped\n"
 	"prefill  objects built now\n"
+	"name     shown in messages and tenure.stats(); a named pool is listed there\n"
 	"decay    seconds of a window; idle objects that two windows in a row did not need are dropped, "
 	"on\n"
-	"         a thread of the library\n\n"
+	"         a thread of the library\n"
+	"object_bytes  bytes of one object, for stats\n\n"
 	"Any thread may use it and put an object that another got. A context manager: its end closes it.");
 
 static PyType_Slot pool_slots[] = {
@@ -379,6 +532,7 @@ static PyType_Slot pool_slots[] = {
 	{Py_tp_dealloc, pool_dealloc},
 	{Py_tp_traverse, pool_traverse},
 	{Py_tp_clear, pool_clear},
+	{Py_tp_repr, pool_repr},
 	{Py_tp_methods, pool_methods},
 	{Py_tp_members, pool_members},
 	{Py_tp_getset, pool_properties},

@@ -184,6 +184,22 @@ static PyObject *slab_exit(PyObject *self, PyObject *args) {
 	return slab_close(self, NULL);
 }
 
+static PyObject *slab_repr(PyObject *self) {
+	return home_repr((home *)self, ((slab *)self)->closed);
+}
+
+static PyMemberDef slab_members[] = {
+	{"size", T_PYSSIZET, offsetof(slab, size), READONLY, PyDoc_STR("Bytes of each Block.")},
+	{"closed", T_BOOL, offsetof(slab, closed), READONLY, home_closed_doc},
+	{0},
+};
+
+static PyGetSetDef slab_properties[] = {
+	{"name", home_get_name, NULL, home_name_doc, NULL},
+	{"exports", home_get_exports, NULL, home_exports_doc, NULL},
+	{0},
+};
+
 static PyMethodDef slab_methods[] = {
 	{"alloc", slab_alloc, METH_NOARGS, slab_alloc_doc},
 	{"free", slab_free, METH_O, slab_free_doc},
@@ -208,7 +224,10 @@ static PyType_Slot slab_slots[] = {
 	{Py_tp_doc, (char *)slab_doc},
 	{Py_tp_new, slab_new},
 	{Py_tp_dealloc, slab_dealloc},
+	{Py_tp_repr, slab_repr},
 	{Py_tp_methods, slab_methods},
+	{Py_tp_members, slab_members},
+	{Py_tp_getset, slab_properties},
 	{0, NULL},
 };
 
@@ -480,6 +499,10 @@ static PyObject *buffer_pool_exit(PyObject *self, PyObject *args) {
 	return buffer_pool_close(self, NULL);
 }
 
+static PyObject *buffer_pool_repr(PyObject *self) {
+	return home_repr((home *)self, ((buffer_pool *)self)->closed);
+}
+
 static PyMethodDef buffer_pool_methods[] = {
 	{"get", buffer_pool_get, METH_O, get_doc},
 	{"trim", buffer_pool_trim, METH_NOARGS, buffer_trim_doc},
@@ -494,6 +517,7 @@ static PyMethodDef buffer_pool_methods[] = {
 
 static PyMemberDef buffer_pool_members[] = {
 	{"__weaklistoffset__", T_PYSSIZET, offsetof(buffer_pool, weak_references), READONLY, NULL},
+	{"closed", T_BOOL, offsetof(buffer_pool, closed), READONLY, home_closed_doc},
 	{0},
 };
 
@@ -531,6 +555,8 @@ static int buffer_pool_set_max(PyObject *self, PyObject *given, void *unused) {
 }
 
 static PyGetSetDef buffer_pool_properties[] = {
+	{"name", home_get_name, NULL, home_name_doc, NULL},
+	{"exports", home_get_exports, NULL, home_exports_doc, NULL},
 	{"max_bytes", buffer_pool_get_max, buffer_pool_set_max,
 		PyDoc_STR("The most bytes of idle buffers. Where more are idle when it is set, all go back."),
 		NULL},
@@ -541,6 +567,7 @@ static PyType_Slot buffer_pool_slots[] = {
 	{Py_tp_doc, (char *)buffer_pool_doc},
 	{Py_tp_new, buffer_pool_new},
 	{Py_tp_dealloc, buffer_pool_dealloc},
+	{Py_tp_repr, buffer_pool_repr},
 	{Py_tp_methods, buffer_pool_methods},
 	{Py_tp_members, buffer_pool_members},
 	{Py_tp_getset, buffer_pool_properties},

@@ -1,20 +1,12 @@
 /* watch.c: the figures of all listed allocators, the watch and the live view. */
 #include "core.h"
 
+#include <watch/os_view.h>
+
 static PyObject *watch_callback; /* NULL: no watch */
 
-/* A tenure.Listed, or NULL with an exception. */
-static PyObject *listed_new(const tn_listed *listed) {
-	PyObject *stats = core_stats(&listed->stats);
-	if (stats == NULL)
-		return NULL;
-	return PyObject_CallFunction(core.listed, "NsIKKK", stats, tn_kind_name(listed->kind),
-		listed->depth, (unsigned long long)listed->id, (unsigned long long)listed->parent_id,
-		(unsigned long long)listed->age_ms);
-}
-
 static bool add_listed(const tn_listed *listed, void *list) {
-	PyObject *one = listed_new(listed);
+	PyObject *one = core_listed(listed);
 	bool added = one != NULL && PyList_Append(list, one) == 0;
 	Py_XDECREF(one);
 	return added;
@@ -23,7 +15,7 @@ static bool add_listed(const tn_listed *listed, void *list) {
 PyDoc_STRVAR(stats_doc,
 	"stats($module, /)\n--\n\n"
 	"Returns a list of Listed: the page layer, then every named allocator of the process, newest\n"
-	"first. A thread may use them meanwhile.");
+	"first, then every named Pool. A thread may use them meanwhile.");
 
 static PyObject *watch_stats(PyObject *module, PyObject *unused) {
 	(void)module;
@@ -32,7 +24,7 @@ static PyObject *watch_stats(PyObject *module, PyObject *unused) {
 	if (list == NULL)
 		return NULL;
 	tn_stats_snapshot(add_listed, list);
-	if (!PyErr_Occurred())
+	if (!PyErr_Occurred() && pool_list(list))
 		return list;
 	Py_DECREF(list);
 	return NULL;
@@ -44,7 +36,7 @@ static void watch_call(tn_finding finding, const tn_listed *listed, const char *
 	PyGILState_STATE state = PyGILState_Ensure();
 	PyObject *callback = watch_callback;
 	Py_XINCREF(callback);
-	PyObject *found = callback == NULL ? NULL : listed_new(listed);
+	PyObject *found = callback == NULL ? NULL : core_listed(listed);
 	PyObject *done = found == NULL ? NULL : PyObject_CallFunction(callback, "Os", found, message);
 	if (PyErr_Occurred())
 		PyErr_WriteUnraisable(callback);
@@ -100,7 +92,29 @@ static PyObject *watch_live(PyObject *module, PyObject *args) {
 	Py_RETURN_NONE;
 }
 
+static PyObject *watch_bytes(uint64_t bytes) {
+	if (bytes == TN_LIVE_UNKNOWN)
+		Py_RETURN_NONE;
+	return PyLong_FromUnsignedLongLong(bytes);
+}
+
+PyDoc_STRVAR(process_doc,
+	"_process($module, /)\n--\n\n"
+	"Returns the process's resident bytes, the name of its malloc, and the bytes that malloc has handed\n"
+	"out and holds; None for what is not known.");
+
+static PyObject *watch_process(PyObject *module, PyObject *unused) {
+	(void)module;
+	(void)unused;
+	tn_live_state state = {0};
+	tn_os_find_malloc();
+	tn_os_read_process(&state);
+	return Py_BuildValue("KsNN", (unsigned long long)state.resident_bytes, state.malloc_name,
+		watch_bytes(state.malloc_allocated_bytes), watch_bytes(state.malloc_held_bytes));
+}
+
 static PyMethodDef functions[] = {
+	{"_process", watch_process, METH_NOARGS, process_doc},
 	{"stats", watch_stats, METH_NOARGS, stats_doc},
 	{"_watch", watch_start, METH_VARARGS, watch_doc},
 	{"live", watch_live, METH_VARARGS, live_doc},

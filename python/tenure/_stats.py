@@ -39,7 +39,7 @@ class Listed(NamedTuple):
     stats: Stats
     """Its figures, as its owner last published them; live bytes are current."""
     kind: str
-    """"arena", "slab", "heap" (of a buffer pool) or "pages", the memory kept for the next allocator."""
+    """"arena", "slab", "heap" (of a buffer pool), "pool", or "pages": memory kept for the next one."""
     depth: int
     """0 for a root."""
     id: int

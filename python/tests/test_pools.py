@@ -459,3 +459,119 @@ def test_fork():  # B42
         os._exit(0 if wait_until(lambda: pool.idle == 0 and buffers.stats().cached_bytes == 0) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert wait_until(lambda: pool.idle == 0)
+
+
+# ---- figures and properties ----
+
+
+def test_pool_stats_and_prefill():
+    pool = tenure.Pool(list, prefill=2, max=5, name="counted", object_bytes=10, decay=1000)
+    first = pool.get()
+    pool.prefill(2)
+    stats = pool.stats()
+    assert (stats.name, stats.live_count, stats.slot_count) == ("counted", 1, 4)
+    assert (stats.live_bytes, stats.cached_bytes, stats.committed_bytes) == (10, 30, 40)
+    assert stats.refills == 4 and stats.peak_bytes == 40
+    pool.prefill(1000)
+    assert pool.idle == 5 and pool.verify()
+    pool.put(first)
+    assert pool.idle == 5 and pool.stats().slot_count == 5 and pool.stats().peak_bytes == 60
+    with pytest.raises(ValueError, match="count is negative"):
+        pool.prefill(-1)
+    with pytest.raises(ValueError, match="object_bytes is negative"):
+        tenure.Pool(list, object_bytes=-1)
+    pool.close()
+    assert pool.verify()
+    with pytest.raises(ValueError, match="pool 'counted' is closed"):
+        pool.prefill(1)
+
+
+def test_prefill_that_fails_keeps_what_it_built():
+    left = [1, 2]
+    pool = tenure.Pool(left.pop, prefill=0)
+    with pytest.raises(IndexError):
+        pool.prefill(3)
+    assert pool.idle == 2 and pool.verify()
+
+
+def listed_pools():
+    return {each.stats.name: each for each in tenure.stats() if each.kind == "pool"}
+
+
+def test_named_pools_are_listed():
+    pools = [tenure.Pool(list, name=f"listed {i}", prefill=i) for i in range(3)]
+    unnamed = tenure.Pool(list)
+    listed = listed_pools()
+    assert [listed[f"listed {i}"].stats.slot_count for i in range(3)] == [0, 1, 2]
+    assert unnamed.name not in listed and len({each.id for each in tenure.stats()}) == len(tenure.stats())
+    assert all(0 <= each.age_ms < 60_000 and each.depth == 0 for each in listed.values())
+    for i in (1, 0, 2):
+        pools[i] = None
+        assert f"listed {i}" not in listed_pools()
+
+
+def test_a_dying_pool_is_not_listed():
+    """A weak reference's callback runs while the pool dies."""
+    seen = []
+    pool = tenure.Pool(list, name="dying")
+    whose = weakref.ref(pool, lambda _: seen.append("dying" in listed_pools()))
+    del pool
+    assert seen == [False] and whose() is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        tenure.Arena,
+        lambda **options: tenure.Slab(8, **options),
+        tenure.BufferPool,
+        lambda **options: tenure.Pool(list, **options),
+        lambda **options: tenure.Scope(**options),
+    ],
+)
+def test_all_are_alike(make):
+    with make(name="alike") as one:
+        kind = type(one).__name__
+        assert repr(one) == f"<tenure.{kind} 'alike'>" and one.name == "alike" and not one.closed
+        assert one.stats().name == "alike" and one.verify() is True
+        assert type(one).__doc__ and type(one).stats.__doc__ and type(one).close.__doc__
+    assert one.closed and repr(one) == f"<tenure.{kind} 'alike', closed>"
+    one.close()
+
+
+# ---- bursts: a pool gives them back in every traffic ----
+
+
+@pytest.mark.parametrize("at_a_time", [0, 1, 20, 40])
+def test_a_burst_comes_back(at_a_time):  # B49
+    pool = tenure.Pool(list, prefill=0, max=4096, decay=1000)
+    burst = [pool.get() for _ in range(1024)]
+    for each in burst:
+        pool.put(each)
+    assert pool.idle == 1024
+    for _ in range(3):  # windows
+        for _ in range(5):
+            held = [pool.get() for _ in range(at_a_time)]
+            for each in held:
+                pool.put(each)
+        pool._decay()
+    assert pool.idle == at_a_time and pool.verify()
+
+
+@pytest.mark.parametrize("at_a_time", [1, 20, 40])
+def test_a_burst_comes_back_from_threads_that_end(at_a_time):  # B49
+    """One thread had the burst, others come and go in each window, and some only put."""
+    pool = tenure.Pool(list, prefill=0, max=4096, decay=1000)
+
+    def on_a_thread(call):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+
+    held = []
+    on_a_thread(lambda: [pool.put(each) for each in [pool.get() for _ in range(1024)]])
+    for _ in range(4):
+        on_a_thread(lambda: held.extend(pool.get() for _ in range(at_a_time)))
+        on_a_thread(lambda: [pool.put(held.pop()) for _ in range(at_a_time)])
+        pool._decay()
+    assert pool.idle <= 2 * at_a_time and pool.verify()
