@@ -102,8 +102,8 @@ PyObject *home_get_exports(PyObject *self, void *unused) {
 PyObject *home_repr(home *h, bool closed) {
 	PyObject *type = PyType_GetQualName(Py_TYPE((PyObject *)h));
 	PyObject *text = type == NULL ? NULL
-	                              : PyUnicode_FromFormat("<tenure.%U '%s'%s>", type, h->name,
-										closed ? ", closed" : "");
+	                              : PyUnicode_FromFormat(
+										"<tenure.%U '%s'%s>", type, h->name, closed ? ", closed" : "");
 	Py_XDECREF(type);
 	return text;
 }

@@ -100,7 +100,7 @@ static PyObject *watch_bytes(uint64_t bytes) {
 
 PyDoc_STRVAR(process_doc,
 	"_process($module, /)\n--\n\n"
-	"Returns the process's resident bytes, the name of its malloc, and the bytes that malloc has handed\n"
+	"Returns the resident bytes, the name of malloc, and the bytes that malloc has handed\n"
 	"out and holds; None for what is not known.");
 
 static PyObject *watch_process(PyObject *module, PyObject *unused) {

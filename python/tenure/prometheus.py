@@ -134,7 +134,9 @@ def _process() -> Iterator[Metric]:
         ("held", "Bytes that malloc holds from the system.", held),
     ):
         if malloc and value is not None:
-            metric = GaugeMetricFamily(f"tenure_process_malloc_{name}_bytes", text, labels=["allocator"])
+            metric = GaugeMetricFamily(
+                f"tenure_process_malloc_{name}_bytes", text, labels=["allocator"]
+            )
             metric.add_metric([malloc], value)
             yield metric
 

@@ -574,6 +574,8 @@ def test_stubs():
             "--ignore-unused-allowlist",
             "--allowlist",
             shown,
+            "--mypy-config-file",
+            shown.parents[1] / "pyproject.toml",
         ],
         check=True,
     )

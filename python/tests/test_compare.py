@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tenure import __main__ as cli
-from tenure.compare import _measure
+from tenure.compare import _measure, _subjects
 from tenure.compare._subjects import (
     COMPARISONS,
     NODES,
@@ -100,6 +100,8 @@ def test_the_end_of_blocks_counts_where_it_is_fair(clock):
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_compare(name, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(_measure, "peak_bytes", lambda *_: 3 << 20)  # a process for each
+    monkeypatch.setattr(_measure, "ROUNDS", 2)
+    monkeypatch.setattr(_subjects, "BATCH", 10)
     options = [name, "--requests", "40", "--rate", "20,000", "--json", "--out", str(tmp_path / "new")]
     assert cli.main(["compare", *options]) == 0
     printed = capsys.readouterr()
@@ -138,7 +140,18 @@ def test_the_table(capsys, monkeypatch):
 
 def test_progress_is_on_stderr():
     done = subprocess.run(
-        [sys.executable, "-m", "tenure", "compare", "pauses", "--requests", "10", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "tenure",
+            "compare",
+            "pauses",
+            "--requests",
+            "10",
+            "--json",
+            "--variant",
+            "fair",
+        ],
         capture_output=True,
         text=True,
         env={"PATH": "", "FORCE_COLOR": "1", "TERM": "xterm"},

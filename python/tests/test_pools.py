@@ -503,7 +503,9 @@ def test_named_pools_are_listed():
     unnamed = tenure.Pool(list)
     listed = listed_pools()
     assert [listed[f"listed {i}"].stats.slot_count for i in range(3)] == [0, 1, 2]
-    assert unnamed.name not in listed and len({each.id for each in tenure.stats()}) == len(tenure.stats())
+    assert unnamed.name not in listed and len({each.id for each in tenure.stats()}) == len(
+        tenure.stats()
+    )
     assert all(0 <= each.age_ms < 60_000 and each.depth == 0 for each in listed.values())
     for i in (1, 0, 2):
         pools[i] = None

@@ -5,6 +5,7 @@
 #if defined(__linux__) && !defined(TN_OS_NONE)
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,13 +89,30 @@ static struct {
 		size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *, size_t *);
 } malloc_found;
 
+/* The module that has a function, or NULL. */
+static const void *os_module_of(const void *at) {
+	Dl_info is;
+	return at != NULL && dladdr(at, &is) != 0 ? is.dli_fbase : NULL;
+}
+
+/* The module that has the program's malloc. In a program without position-independent code its address
+ * may be that of a jump in the program itself; then the rest of the family shows the module. */
+static const void *os_module_of_malloc(void) {
+	const void *at = dlsym(RTLD_DEFAULT, "malloc");
+#ifdef __GLIBC__
+	Dl_info is;
+	const ElfW(Sym) *symbol = NULL;
+	if (at != NULL && dladdr1(at, &is, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+		symbol->st_shndx == SHN_UNDEF)
+		at = dlsym(RTLD_DEFAULT, "posix_memalign");
+#endif
+	return os_module_of(at);
+}
+
 /* A function of the module that has the program's malloc: a library may have one of its own. */
 static void *os_find_in_malloc(const char *name) {
-	void *malloc_at = dlsym(RTLD_DEFAULT, "malloc"), *at = dlsym(RTLD_DEFAULT, name);
-	Dl_info one, other;
-	if (malloc_at == NULL || at == NULL || dladdr(malloc_at, &one) == 0 || dladdr(at, &other) == 0)
-		return NULL;
-	return one.dli_fbase == other.dli_fbase ? at : NULL;
+	void *at = dlsym(RTLD_DEFAULT, name);
+	return at != NULL && os_module_of(at) == os_module_of_malloc() ? at : NULL;
 }
 
 void tn_os_find_malloc(void) {
