@@ -22,17 +22,6 @@ import threading
 import time
 
 import tenure
-from tenure.compare._subjects import (
-    BytearrayArena,
-    State,
-    libc,
-    tree_by_malloc,
-    tree_in_one_call,
-    tree_in_tenure,
-    tree_of_bytearrays,
-    tree_of_objects,
-    use,
-)
 
 clock = time.perf_counter
 BLOCKS = 200_000
@@ -46,6 +35,13 @@ class Workload:
     def __init__(self, name, ops, subjects, threads=1, least_seconds=0.03, fields=None):
         self.name, self.ops, self.subjects, self.threads = name, ops, subjects, threads
         self.least_seconds, self.fields = least_seconds, fields
+
+
+def comparisons():
+    """The subjects of `python -m tenure compare`."""
+    from tenure.compare import _subjects
+
+    return _subjects
 
 
 # ---- blocks ----
@@ -77,11 +73,13 @@ def kept_in_arena():
 
 
 def kept_in_bytearray_arena():
-    arena = BytearrayArena(BLOCKS * 96)
+    arena = comparisons().BytearrayArena(BLOCKS * 96)
     return kept(arena.alloc, arena.reset)
 
 
 def kept_by_ctypes():
+    libc = comparisons().libc
+
     def work():
         for block in list(map(libc.malloc, itertools.repeat(96, BLOCKS))):
             libc.free(block)
@@ -160,6 +158,7 @@ def on_threads(work, count=4):
 
 
 def pooled():
+    State, use = comparisons().State, comparisons().use
     pool = tenure.Pool(State)
     get, put = pool.get, pool.put
 
@@ -173,6 +172,7 @@ def pooled():
 
 
 def leased():
+    State, use = comparisons().State, comparisons().use
     pool = tenure.Pool(State)
 
     def work(repeats):
@@ -184,6 +184,7 @@ def leased():
 
 
 def in_a_deque():
+    State, use = comparisons().State, comparisons().use
     idle = collections.deque()
     get, put = idle.pop, idle.append
 
@@ -200,6 +201,8 @@ def in_a_deque():
 
 
 def fresh():
+    State, use = comparisons().State, comparisons().use
+
     def work(repeats):
         for _ in range(repeats * 1000):
             use(State())
@@ -223,11 +226,11 @@ def received(get):
 # ---- requests: a tree of 80 nodes, each with a link to its parent and every byte written ----
 
 REQUEST_SUBJECTS = {
-    "tenure": tree_in_tenure,
-    "tenure-many": tree_in_one_call,
-    "cpython": tree_of_objects,
-    "bytearray": tree_of_bytearrays,
-    "ctypes": tree_by_malloc,
+    "tenure": "tree_in_tenure",
+    "tenure-many": "tree_in_one_call",
+    "cpython": "tree_of_objects",
+    "bytearray": "tree_of_bytearrays",
+    "ctypes": "tree_by_malloc",
 }
 
 
@@ -235,7 +238,9 @@ def measure_requests(rounds):
     """Each request is timed by itself, a part of them in each round."""
     import numpy
 
-    requests = {name: make(True).request for name, make in REQUEST_SUBJECTS.items()}
+    requests = {
+        name: getattr(comparisons(), make)(True).request for name, make in REQUEST_SUBJECTS.items()
+    }
     part = REQUESTS // rounds
     times = {name: [] for name in requests}
     means = {name: [] for name in requests}
