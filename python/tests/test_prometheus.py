@@ -98,7 +98,8 @@ def test_the_malloc_of_the_process(scrape):
     array = numpy.ones(8 << 20)
     after = scrape()
     for name in ("tenure_process_malloc_allocated_bytes", "tenure_process_malloc_held_bytes"):
-        assert after[name, "glibc"] - before[name, "glibc"] >= array.nbytes
+        grown = after[name, "glibc"] - before[name, "glibc"]
+        assert grown >= 0.99 * array.nbytes  # other blocks are freed meanwhile
 
 
 def test_names_are_bounded(monkeypatch):
