@@ -122,14 +122,14 @@ static void shared_leave(shared_slab *s) {
 		shared_read(s, &stats);
 		tn_list_publish(s->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 	}
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 }
 
 /* ---- for the magazines ---- */
 
 static size_t shared_take_slots(cache *c, void **slots, size_t count) {
 	shared_slab *s = shared_of_cache(c);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	/* Now it needs a new chunk, and more slots may be in use than ever before. */
 	if (s->stock.ranked_count == 0)
 		s->peak = tn_max(s->peak, shared_count_live(s));
@@ -141,7 +141,7 @@ static size_t shared_take_slots(cache *c, void **slots, size_t count) {
 
 static void shared_give_slots(cache *c, void **slots, size_t count) {
 	shared_slab *s = shared_of_cache(c);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	tn_stock_give(&s->stock, slots, count, "flush");
 	tn_stock_trim(&s->stock, s->retain_chunks);
 	shared_leave(s);
@@ -163,20 +163,20 @@ static magazine *shared_take_magazine(cache *c) {
 	shared_slab *s = shared_of_cache(c);
 	stock *k = &s->stock;
 	magazine *m = NULL;
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	if (k->limit_bytes - k->taken_bytes >= TN_MAGAZINE_BYTES)
 		m = tn_chunk_acquire(&k->source, TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
 	k->taken_bytes += m == NULL ? 0 : TN_MAGAZINE_BYTES;
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 	return m;
 }
 
 static void shared_give_magazine(cache *c, magazine *m) {
 	shared_slab *s = shared_of_cache(c);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	s->stock.taken_bytes -= TN_MAGAZINE_BYTES;
 	tn_chunk_release(&s->stock.source, m, TN_MAGAZINE_BYTES, TN_MAGAZINE_BYTES);
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 }
 
 /* As many as go out and come back in a steady use of all slots. */
@@ -313,11 +313,11 @@ void tn_shared_slab_flush(tn_shared_slab *hot) {
 
 size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 	shared_slab *s = shared_enter(hot, "trim");
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	size_t before = s->stock.taken_bytes;
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 	tn_cache_drain(&s->cache);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	tn_stock_trim(&s->stock, 0);
 	size_t after = s->stock.taken_bytes;
 	shared_leave(s);
@@ -341,13 +341,13 @@ bool tn_shared_slab_owns(const tn_shared_slab *hot, const void *p) {
 	const stock *k = &s->stock;
 	uintptr_t base = grid_base_of(&k->grid, p);
 	/* Under the lock a chunk does not go back. */
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	bool owns = false;
 	if (tn_pages_owner(base) == k) {
 		const chunk *c = stock_chunk_at(k, base);
 		owns = grid_find_slot(&k->grid, c->base, stock_carved_of(c), p) != NULL;
 	}
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 	return owns;
 }
 
@@ -359,7 +359,7 @@ bool tn_shared_slab_holds(const tn_shared_slab *hot, const void *p) {
 void tn_shared_slab_tune(tn_shared_slab *hot, const tn_shared_slab_knobs *knobs) {
 	shared_slab *s = shared_enter(hot, "tune");
 	tn_set(&s->cache.depots.shard_slots, tn_option(knobs->shard_slots, SIZE_MAX), TN_RELAXED);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	s->retain_chunks = tn_option(knobs->retain_chunks, 1);
 	shared_leave(s);
 }
@@ -391,12 +391,12 @@ void tn_shared_slab_each(tn_shared_slab *hot, void (*visit)(void *slot, void *ct
 
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	shared_slab *s = shared_enter(hot, "stats");
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	shared_read(s, stats);
 	shared_read_idle(stats, tn_cache_idle(&s->cache));
 	tn_cache_read_exchanges(&s->cache, stats);
 	s->peak = stats->peak_bytes / s->stock.grid.slot_size;
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 	memcpy(stats->name, s->stock.name, sizeof stats->name);
 }
 
@@ -478,7 +478,7 @@ bool tn_shared_slab_list(
 	shared_slab *s = shared_enter(hot, "create");
 	if (!tn_list_object(NULL, kind, object, name, &s->node))
 		return false;
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	shared_leave(s);
 	return true;
 }
@@ -486,10 +486,10 @@ bool tn_shared_slab_list(
 void tn_shared_slab_unlist(tn_shared_slab *hot) {
 	shared_slab *s = shared_enter(hot, "destroy");
 	/* Threads that are ending may still give slots back, and publish that. */
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	tn_node *node = s->node;
 	s->node = NULL;
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 	tn_unlist_object(node);
 }
 

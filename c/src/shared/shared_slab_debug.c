@@ -47,7 +47,7 @@ static tn_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
 	locked_slab *s = shared_look(hot, operation);
 	if (tn_get(&s->holder, TN_RELAXED) == tn_os_thread())
 		tn_panic(s->cache.kind, s->name, "%s: called from a callback of its own", operation);
-	tn_lock_take(&s->lock);
+	tn_cache_lock_owner(&s->lock);
 	tn_set(&s->holder, tn_os_thread(), TN_RELAXED);
 	return s->slab;
 }
@@ -55,7 +55,7 @@ static tn_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
 static void shared_leave(const tn_shared_slab *hot) {
 	locked_slab *s = (locked_slab *)(uintptr_t)hot;
 	tn_set(&s->holder, 0, TN_RELAXED);
-	tn_lock_give(&s->lock);
+	tn_cache_unlock_owner(&s->lock);
 }
 
 /* ---- alloc and free ---- */

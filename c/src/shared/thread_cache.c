@@ -50,6 +50,8 @@ enum {
 	 * objects): a load of one after a store to the other would wait for it. */
 	LOCALS_GAP = 16 * TN_OS_LINE,
 	LOCAL_BYTES = TN_OS_LINE,
+	FORK_WAIT_MS = 1, /* then a thread looks again whether the fork is over */
+	FORK_WAITS_MAX = 20,
 };
 _Static_assert(sizeof(magazine) == TN_MAGAZINE_BYTES, "a magazine is a page");
 _Static_assert(sizeof(local) <= LOCAL_BYTES, "a local fits into its place");
@@ -59,6 +61,9 @@ TN_THREAD tn_near tn_near_slab, tn_near_pool;
 
 /* Owner thread only. */
 TN_THREAD local_chains tn_cache_locals;
+
+TN_ATOMIC(uint32_t) tn_cache_forks;
+TN_THREAD unsigned tn_cache_owners;
 
 /* Under its lock. Locals live in pages that are never given back. */
 static struct {
@@ -677,56 +682,63 @@ void tn_cache_each(cache *c, void (*visit)(void *const *slots, size_t count, voi
 
 /* ---- fork ---- */
 
-/* Gives the locks of the first `count` depots back. */
-static void cache_give_depots(cache *c, size_t count) {
-	for (size_t i = 0; i < count; i++)
+static void cache_give_depots(cache *c) {
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
 		tn_lock_give(&depot_at(&c->depots, i)->lock);
 }
 
-/* Takes the locks of all depots, or none if one of them is held. */
-static bool cache_try_depots(cache *c) {
-	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
-		if (!tn_lock_try(&depot_at(&c->depots, i)->lock))
-			return cache_give_depots(c, i), false;
-	return true;
-}
-
-static void cache_give_locks_until(const cache *end) {
-	for (cache *c = registry.caches; c != end; c = c->next) {
-		cache_give_depots(c, tn_depots_count(&c->depots));
-		if (c->owner_lock != NULL)
-			tn_lock_give(c->owner_lock);
-	}
-}
-
-/* Takes the locks of all caches, or none if one of them is held. */
-static bool cache_try_locks(void) {
+/* Takes the owners' locks of all caches, or none if one of them is held. */
+static bool cache_try_owners(void) {
 	for (cache *c = registry.caches; c != NULL; c = c->next) {
-		bool owner = c->owner_lock == NULL || tn_lock_try(c->owner_lock);
-		if (owner && cache_try_depots(c))
+		if (c->owner_lock == NULL || tn_lock_try(c->owner_lock))
 			continue;
-		if (owner && c->owner_lock != NULL)
-			tn_lock_give(c->owner_lock);
-		cache_give_locks_until(c);
+		for (cache *done = registry.caches; done != c; done = done->next)
+			if (done->owner_lock != NULL)
+				tn_lock_give(done->owner_lock);
 		return false;
 	}
 	return true;
 }
 
 /* A thread that holds an owner's lock may be in a callback that waits for any other lock. So this one
- * holds none while it waits. */
+ * holds none while it waits. Threads that come later wait for it; so it has waited long enough when the
+ * calls that are under way are over. Depots' locks are held for moments, and last in the order. */
 static void cache_take_locks(void) {
+	tn_add(&tn_cache_forks, 1, TN_RELAXED);
 	tn_lock_take(&registry.lock);
-	while (!cache_try_locks()) {
+	while (!cache_try_owners()) {
 		tn_lock_give(&registry.lock);
 		tn_os_yield();
 		tn_lock_take(&registry.lock);
 	}
+	for (cache *c = registry.caches; c != NULL; c = c->next)
+		for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+			tn_lock_take(&depot_at(&c->depots, i)->lock);
+}
+
+/* Gives the lock meanwhile. The wait is bounded: this thread may hold a lock of its program that the
+ * callback under way waits for. */
+void tn_cache_wait_for_forks(tn_lock *held) {
+	for (int i = 0; i < FORK_WAITS_MAX; i++) {
+		uint32_t forks = tn_get(&tn_cache_forks, TN_RELAXED);
+		if (forks == 0)
+			return;
+		tn_lock_give(held);
+		tn_os_wait_for(&tn_cache_forks, forks, FORK_WAIT_MS);
+		tn_lock_take(held);
+	}
 }
 
 static void cache_give_locks(void) {
-	cache_give_locks_until(NULL);
+	for (cache *c = registry.caches; c != NULL; c = c->next) {
+		cache_give_depots(c);
+		if (c->owner_lock != NULL)
+			tn_lock_give(c->owner_lock);
+	}
 	tn_lock_give(&registry.lock);
+	/* Each waiter that is woken finds the next one asleep no longer than FORK_WAIT_MS. */
+	tn_add(&tn_cache_forks, (uint32_t)-1, TN_RELAXED);
+	tn_os_wake(&tn_cache_forks);
 }
 
 /* The magazines of a thread that is lost go to the common depot, whatever the bounds. */
@@ -744,6 +756,7 @@ static void cache_adopt_magazines(cache *c, local *l) {
  * changing hands at the fork: their state is unknown. */
 static void cache_end_lost_threads(void) {
 	cache_give_locks();
+	tn_set(&tn_cache_forks, 0, TN_RELAXED);
 	tn_lock_take(&registry.lock);
 	for (cache *c = registry.caches; c != NULL; c = c->next) {
 		c->orphaned |= c->guests > 0;

@@ -88,6 +88,23 @@ struct cache {
 	TN_GUARDED(unsigned) guests;
 };
 
+/* Around all that an owner does under its lock, callbacks included. A thread that holds no owner's lock
+ * lets a fork that waits for these locks go first. */
+extern TN_ATOMIC(uint32_t) tn_cache_forks; /* that wait for owners' locks */
+extern TN_THREAD unsigned tn_cache_owners; /* whose locks this thread holds */
+void tn_cache_wait_for_forks(tn_lock *held);
+static inline void tn_cache_lock_owner(tn_lock *lock) {
+	tn_lock_take(lock);
+	if (TN_UNLIKELY(tn_get(&tn_cache_forks, TN_RELAXED) != 0) && tn_cache_owners == 0)
+		tn_cache_wait_for_forks(lock);
+	tn_cache_owners++;
+}
+
+static inline void tn_cache_unlock_owner(tn_lock *lock) {
+	tn_lock_give(lock);
+	tn_cache_owners--;
+}
+
 /* Fills in a cache whose owner, kind, name and bounds are set, and puts it into the registry. The
  * capacity of a thread's magazines grows from least_capacity to most_capacity. */
 void tn_cache_make(cache *c);

@@ -3,6 +3,9 @@
  * malloc: AddressSanitizer's malloc cannot stand a fork beside it. */
 #include "crowd.h"
 
+#include <algorithm>
+#include <chrono>
+
 namespace {
 
 constexpr size_t size = 64;
@@ -317,6 +320,59 @@ TEST(stress_fork, inside_init_and_fini) {
 		inside.meet();
 		user.join();
 	}
+	EXPECT_EQ(broken, 0u);
+}
+
+/* Four slabs that grow, each by two threads that build slots slowly: their locks are nearly always
+ * held. */
+struct growing {
+	growing() {
+		tn_shared_slab_options o = {};
+		o.init = [](void *p, void *) {
+			std::memset(p, 0x77, size);
+			auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+			while (std::chrono::steady_clock::now() < until)
+				continue;
+			return true;
+		};
+		for (shared_slab_owner &s : slabs)
+			s = make_shared_slab(size, 0, o);
+	}
+	void grow(size_t which, const std::atomic<bool> &stop) {
+		while (!stop)
+			broken += tn_shared_slab_alloc(slabs[which % 4].get()) == nullptr;
+	}
+	shared_slab_owner slabs[4];
+};
+
+TEST(stress_fork, takes_bounded_time_beside_callbacks) {
+	using std::chrono::steady_clock;
+	growing g;
+	std::atomic<bool> stop{false};
+	std::vector<std::thread> threads;
+	for (size_t t = 0; t < 8; t++)
+		threads.emplace_back([&, t] { g.grow(t, stop); });
+	std::vector<double> ms;
+	const auto begin = steady_clock::now();
+	/* A machine under load takes its time; a fork that waits for chance takes ten seconds and more. */
+	const size_t forks = times(200, 20);
+	while (ms.size() < forks && steady_clock::now() - begin < std::chrono::seconds(60)) {
+		const auto before = steady_clock::now();
+		pid_t child = fork();
+		if (child == 0)
+			_exit(tn_shared_slab_alloc(g.slabs[0].get()) == nullptr);
+		ms.push_back(std::chrono::duration<double, std::milli>(steady_clock::now() - before).count());
+		EXPECT_TRUE(exited_with(wait_for(child, 20), 0));
+	}
+	stop = true;
+	for (auto &thread : threads)
+		thread.join();
+	EXPECT_EQ(ms.size(), forks);
+	EXPECT_LT(*std::max_element(ms.begin(), ms.end()), 2000) << "milliseconds";
+	std::sort(ms.begin(), ms.end());
+	RecordProperty("median_ms", std::to_string(ms[ms.size() / 2]));
+	RecordProperty("most_ms", std::to_string(ms.back()));
+
 	EXPECT_EQ(broken, 0u);
 }
 

@@ -192,5 +192,6 @@ static inline void relacy_wake(const void *word, const engine::place &where) {
 #define tn_os_wait(word, value) relacy_wait(word, value, HERE)
 #define tn_os_wake(word) relacy_wake(word, HERE)
 #define tn_os_yield() engine::yield(HERE)
+#define tn_os_wait_for(word, value, milliseconds) engine::yield(HERE)
 
 #endif
