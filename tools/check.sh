@@ -8,6 +8,7 @@ build=${TENURE_BUILD:-build}
 model_factor=${TENURE_MODEL_FACTOR:-50}
 relacy_schedules=${TENURE_RELACY_SCHEDULES:-1000000}
 stress_seconds=${TENURE_STRESS_SECONDS:-15}
+fuzz_seconds=${TENURE_FUZZ_SECONDS:-600}
 strict="-std=c11 -O2 -Wall -Wextra -Wconversion -Werror -Ic/include"
 
 sanitized() {
@@ -86,6 +87,16 @@ check_relacy() {
 		"$tests/CMakeFiles/relacy_engine.dir/engine.cpp.o"
 }
 
+# The whole C API at random, TENURE_FUZZ_SECONDS in each mode under ASan and UBSan, with new seeds.
+check_fuzz() {
+	local mode seed=${TENURE_SEED:-$RANDOM$RANDOM}
+	sanitized asan address,undefined -N || return
+	for mode in release hardened debug; do
+		echo "fuzz-$mode $fuzz_seconds $seed"
+		"$build/asan/c/tests/fuzz-$mode" "$fuzz_seconds" "$seed" || return
+	done
+}
+
 # Windows in 64 and 32 bits: the latter also shows what a 32-bit size_t does to the arithmetic.
 check_windows() {
 	local target mode source
@@ -134,7 +145,8 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 
 mkdir -p "$build"
 failures=()
-[ $# -gt 0 ] || set -- windows musl long libcxx go instructions asan tsan valgrind model relacy stress
+[ $# -gt 0 ] ||
+	set -- windows musl long libcxx go instructions asan tsan valgrind model relacy stress fuzz
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"
