@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,8 @@ type Pool[T any] struct {
 	// Nodes on their way: full ones hold an idle item, empty ones are permits for the next. Both
 	// are only hints that keep a node near the processor that used it last: the runtime may drop
 	// them, because nodes has every node.
-	full, empty sync.Pool
+	full  atomic.Pointer[sync.Pool]
+	empty sync.Pool
 
 	window atomic.Uint32 // counts the ticks of the timer
 	cfg    Config[T]
@@ -67,9 +69,12 @@ type Pool[T any] struct {
 	localHits                  atomic.Int64
 	check                      checker
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// The first `shelved` ones hold items that no Get has needed since the window began, the oldest
+	// first. `full` has no hints to them.
 	nodes   []*node[T]
-	cursor  int
+	shelved int
+	cursor  int   // among the others
 	evicted int64 // idle items that were destroyed
 	hits    int64 // of nodes that are gone
 	locals  int
@@ -108,6 +113,9 @@ const (
 // room. The runtime drops hints only when it collects garbage, so a miss that finds nothing here is
 // most often a true one.
 const searchLength = 256
+
+// A pool with so few idle items is left as it is when a window begins.
+const fewItems = 16
 
 // A reserve is bytes that idle items may hold.
 type reserve struct {
@@ -162,6 +170,7 @@ func newPool[T any](cfg Config[T]) *Pool[T] {
 	if p.most == 0 {
 		p.most = math.MaxInt
 	}
+	p.full.Store(new(sync.Pool))
 	p.measure()
 	return p
 }
@@ -199,7 +208,7 @@ func (p *Pool[T]) Get() T {
 // Close.
 func (p *Pool[T]) TryGet() (item T, ok bool) {
 	for {
-		n, _ := p.full.Get().(*node[T])
+		n, _ := p.full.Load().Get().(*node[T])
 		if n == nil {
 			return p.search()
 		}
@@ -283,7 +292,7 @@ func (p *Pool[T]) fill(n *node[T], item T, size int64) bool {
 		n.item = zero
 		return false
 	}
-	p.full.Put(n)
+	p.full.Load().Put(n)
 	return true
 }
 
@@ -342,7 +351,7 @@ func (p *Pool[T]) permit() *node[T] {
 		return n
 	}
 	// The runtime may have dropped the hint to an empty node, so this one takes the place of any.
-	for range min(len(p.nodes), searchLength) {
+	for range min(len(p.nodes)-p.shelved, searchLength) {
 		if i := p.next(); p.kill(p.nodes[i]) {
 			p.nodes[i] = n
 			return n
@@ -351,11 +360,11 @@ func (p *Pool[T]) permit() *node[T] {
 	return nil
 }
 
-// Moves the cursor to the next node.
+// Moves the cursor to the next node that is not shelved.
 func (p *Pool[T]) next() int {
 	p.cursor++
-	if p.cursor >= len(p.nodes) {
-		p.cursor = 0
+	if p.cursor < p.shelved || p.cursor >= len(p.nodes) {
+		p.cursor = p.shelved
 	}
 	return p.cursor
 }
@@ -370,15 +379,21 @@ func (p *Pool[T]) kill(n *node[T]) bool {
 	return true
 }
 
-// Looks for an idle item whose hint the runtime dropped, or another processor has.
+// Looks for an idle item whose hint the runtime dropped, or another processor has; then on the shelf.
 func (p *Pool[T]) search() (item T, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		panic(fmt.Sprintf("pool %q: Get after Close", p.cfg.Name))
 	}
-	for range min(len(p.nodes), searchLength) {
+	for range min(len(p.nodes)-p.shelved, searchLength) {
 		if item, ok = p.take(p.nodes[p.next()]); ok {
+			return item, true
+		}
+	}
+	for p.shelved > 0 {
+		p.shelved--
+		if item, ok = p.take(p.nodes[p.shelved]); ok {
 			return item, true
 		}
 	}
@@ -460,11 +475,13 @@ func (p *Pool[T]) destroyAll(items []T) int {
 // Takes the idle items that were put at least `age` windows ago; with `empties`, also ends the
 // nodes that have been empty as long.
 func (p *Pool[T]) evict(age uint32, empties bool) (items []T) {
-	left := p.nodes[:0]
-	for _, n := range p.nodes {
+	left, shelved := p.nodes[:0], 0
+	for i, n := range p.nodes {
+		if i == p.shelved {
+			shelved = len(left)
+		}
 		state := n.state.Load()
-		young := (p.window.Load()-uint32(state>>windowShift))&windowMask < age
-		if young {
+		if p.age(state) < age {
 			left = append(left, n)
 		} else if item, ok := p.claim(n, nodeDead); ok {
 			items = append(items, item)
@@ -476,10 +493,42 @@ func (p *Pool[T]) evict(age uint32, empties bool) (items []T) {
 	if p.sizeOf == nil {
 		p.reserve.give(p.size * int64(len(p.nodes)-len(left)))
 	}
+	if p.shelved == len(p.nodes) {
+		shelved = len(left)
+	}
 	clear(p.nodes[len(left):])
-	p.nodes = left
+	p.nodes, p.shelved = left, shelved
 	p.evicted += int64(len(items))
 	return items
+}
+
+// Returns the number of windows that began since the last change of a node.
+func (p *Pool[T]) age(state uint64) uint32 {
+	return (p.window.Load() - uint32(state>>windowShift)) & windowMask
+}
+
+// Shelves every idle item, so that a Get takes those first that Gets of the same window have used.
+// Without this, items that one processor gets and another one puts come out by turns, and all of a
+// burst seems to be in use.
+func (p *Pool[T]) shelve() {
+	var idle [3][]*node[T] // by age
+	var others []*node[T]
+	for _, n := range p.nodes {
+		state := n.state.Load()
+		if state&kindMask != nodeFull {
+			others = append(others, n)
+			continue
+		}
+		age := min(p.age(state), 2)
+		idle[age] = append(idle[age], n)
+	}
+	p.shelved = len(p.nodes) - len(others)
+	if p.shelved <= fewItems {
+		p.shelved = 0
+		return
+	}
+	p.nodes = slices.Concat(idle[2], idle[1], idle[0], others)
+	p.full.Store(new(sync.Pool))
 }
 
 // Starts the timer where something can become too old.
@@ -502,6 +551,7 @@ func (p *Pool[T]) tick() {
 	p.ticking = false
 	p.window.Add(1)
 	items := p.evict(3, true)
+	p.shelve()
 	if len(p.nodes) > 0 || p.locals > 0 {
 		p.arm()
 	}

@@ -238,6 +238,68 @@ func TestBurstDecaysInTraffic(t *testing.T) {
 	}
 }
 
+// B49: a burst is given back while one goroutine gets items and another one, on another processor, puts
+// them, with collections or without. Each item would come out by turns if the oldest came first.
+func TestBurstDecaysInHandOver(t *testing.T) {
+	for _, working := range []int{1, 20, 40} {
+		for _, collect := range []bool{false, true} {
+			var c counts
+			p := New(c.config())
+			put(p, get(p, 1024))
+			passed, done := make(chan *item, working), make(chan bool)
+			go func() {
+				for i := range passed {
+					p.Put(i)
+				}
+				close(done)
+			}()
+			for range 5 {
+				for round := range 10_000 {
+					passed <- p.Get()
+					if collect && round%1000 == 0 {
+						runtime.GC()
+					}
+				}
+				p.tick()
+			}
+			close(passed)
+			<-done
+			s := p.Stats()
+			most := working + fewItems + 4*runtime.GOMAXPROCS(0)
+			if checked { // The race detector drops hints at random.
+				most = searchLength
+			}
+			if s.Idle > most || !checked && c.built.Load() > 1024 {
+				t.Errorf("%d at a time, collections: %v: %+v", working, collect, s)
+			}
+		}
+	}
+}
+
+// A window begins while nodes are shelved, taken and given back: no item is lost, and none built that an
+// idle one could stand for.
+func TestShelf(t *testing.T) {
+	var c counts
+	p := New(c.config())
+	items := get(p, 100)
+	put(p, items[:60])
+	p.tick()
+	if p.shelved != 60 {
+		t.Fatalf("%d are shelved", p.shelved)
+	}
+	items = append(items[60:], get(p, 10)...)
+	put(p, items[:20])
+	if p.shelved != 50 || p.Drain() != 70 || p.shelved != 0 {
+		t.Errorf("%d are shelved after a Drain", p.shelved)
+	}
+	put(p, items[20:])
+	p.tick()
+	put(p, get(p, 30))
+	if s := p.Stats(); c.built.Load() != 100 || s.Idle != 30 || s.InUse != 0 {
+		t.Errorf("%d built, %+v", c.built.Load(), s)
+	}
+}
+
 // B49: without any traffic, every idle item goes, and the timer rests.
 func TestBurstDecaysWithoutTraffic(t *testing.T) {
 	var c counts
