@@ -276,8 +276,8 @@ func TestBurstDecaysInHandOver(t *testing.T) {
 	}
 }
 
-// A window begins while nodes are shelved, taken and given back: no item is lost, and none is built that
-// an idle one could stand for.
+// A window begins while nodes are shelved, taken and given back. No item is lost, and none is built
+// that an idle one could stand for.
 func TestShelf(t *testing.T) {
 	var c counts
 	p := New(c.config())
