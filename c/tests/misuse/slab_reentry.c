@@ -4,12 +4,7 @@
  * hardened  ABRT tenure: slab "s": alloc: overlaps another call
  * debug     ABRT tenure: slab "s": alloc: thread {t} overlaps a call of thread {t}
  */
-#include "misuse.h"
-
-#include <sys/syscall.h>
-#include <unistd.h>
-
-long syscall(long number, ...);
+#include "reentry.h"
 
 static tn_slab *s;
 
@@ -18,7 +13,7 @@ static bool init(void *slot, void *ctx) {
 }
 
 int main(void) {
-	tell_size("t", (size_t)syscall(SYS_gettid));
+	tell_thread();
 	s = tn_slab_create(64, 0, &(tn_slab_options){.name = "s", .init = init});
 	tn_slab_alloc(s);
 	return 0;
