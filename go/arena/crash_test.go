@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tenure-alloc/tenure/go/internal/pages"
+	"go.uber.org/goleak"
 )
 
 var (
@@ -175,7 +176,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("not caught")
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // crashOf runs a misuse and returns the end of its output and whether it ended as a crash does.

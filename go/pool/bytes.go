@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/tenure-alloc/tenure/go/internal/registry"
 )
 
 const (
@@ -76,7 +78,7 @@ func NewBytes(cfg BytesConfig) *Bytes {
 		p.classes = append(p.classes, one)
 	}
 	if cfg.Name != "" {
-		list(p, (*Bytes).Stats)
+		registry.Add(&named, p, (*Bytes).Stats)
 	}
 	return p
 }
@@ -166,7 +168,7 @@ func (p *Bytes) Close() {
 	for _, one := range p.classes {
 		one.Close()
 	}
-	unlist(p)
+	registry.Remove(&named, p)
 }
 
 // Stats returns the sums over all classes; buffers above MaxSize are in Misses, Refused and InUse.

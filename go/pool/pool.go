@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/tenure-alloc/tenure/go/internal/registry"
 )
 
 const (
@@ -149,7 +151,7 @@ func (r *reserve) used() int64 {
 func New[T any](cfg Config[T]) *Pool[T] {
 	p := newPool(cfg)
 	if p.cfg.Name != "" {
-		list(p, (*Pool[T]).Stats)
+		registry.Add(&named, p, (*Pool[T]).Stats)
 	}
 	return p
 }
@@ -461,7 +463,7 @@ func (p *Pool[T]) Close() {
 	p.mu.Unlock()
 	p.destroyAll(items)
 	if p.cfg.Name != "" {
-		unlist(p)
+		registry.Remove(&named, p)
 	}
 }
 

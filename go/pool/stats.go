@@ -1,10 +1,6 @@
 package pool
 
-import (
-	"slices"
-	"sync"
-	"weak"
-)
+import "github.com/tenure-alloc/tenure/go/internal/registry"
 
 // Stats are the figures of a pool. Without calls under way they are exact, except that the idle
 // items of a Local count as in use.
@@ -41,46 +37,7 @@ func (p *Pool[T]) Stats() Stats {
 	return s
 }
 
-// The named pools. The registry keeps none of them alive.
-var registry struct {
-	sync.Mutex
-	pools []listed
-}
-
-type listed struct {
-	key   any                  // a weak.Pointer
-	stats func() (Stats, bool) // false when the pool is gone
-}
-
-func list[P any](p *P, stats func(*P) Stats) {
-	key := weak.Make(p)
-	registry.Lock()
-	defer registry.Unlock()
-	registry.pools = append(registry.pools, listed{key, func() (Stats, bool) {
-		if p := key.Value(); p != nil {
-			return stats(p), true
-		}
-		return Stats{}, false
-	}})
-}
-
-func unlist[P any](p *P) {
-	key := weak.Make(p)
-	registry.Lock()
-	defer registry.Unlock()
-	registry.pools = slices.DeleteFunc(registry.pools, func(l listed) bool { return l.key == any(key) })
-}
+var named registry.Registry[Stats]
 
 // ReadStats returns the figures of all named pools that are not closed, the oldest first.
-func ReadStats() (all []Stats) {
-	registry.Lock()
-	defer registry.Unlock()
-	registry.pools = slices.DeleteFunc(registry.pools, func(l listed) bool {
-		s, ok := l.stats()
-		if ok {
-			all = append(all, s)
-		}
-		return !ok
-	})
-	return all
-}
+func ReadStats() []Stats { return named.Read() }

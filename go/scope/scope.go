@@ -19,6 +19,7 @@ import (
 
 	"github.com/tenure-alloc/tenure/go/arena"
 	"github.com/tenure-alloc/tenure/go/internal/account"
+	"github.com/tenure-alloc/tenure/go/internal/registry"
 )
 
 // A Scope is a node in a tree of lifetimes. It is for one goroutine at a time; its children are for
@@ -50,7 +51,9 @@ const (
 // New returns a root. The options are those of its arena and, without the Name, of those below. An
 // arena.Limit among them limits each arena for itself; SetLimit limits the scope.
 func New(name string, options ...arena.Option) *Scope {
-	return &Scope{name: name, options: options}
+	s := &Scope{name: name, options: options}
+	registry.Add(&roots, s, (*Scope).tree)
+	return s
 }
 
 // Child returns a new scope that ends with s at the latest. It panics if s is ending. A child of nil is
@@ -116,6 +119,7 @@ func (s *Scope) finish() {
 	s.state.Store(stateEnded)
 	p := s.parent
 	if p == nil {
+		registry.Remove(&roots, s)
 		return
 	}
 	p.mu.Lock()
@@ -246,21 +250,47 @@ func (s *Scope) Stats() Stats {
 	return Stats{s.name, own, held, s.account.Peak(), s.account.Limit(), s.children}
 }
 
-// WriteTree writes a line for s and for everything below it, oldest first.
-func (s *Scope) WriteTree(w io.Writer) error { return s.writeTree(w, 0) }
+// A Tree has the figures of a scope and of those below it, oldest first.
+type Tree struct {
+	Stats
+	Below []Tree
+}
 
-func (s *Scope) writeTree(w io.Writer, depth int) error {
-	f := s.Stats()
-	_, err := fmt.Fprintf(w, "%s%s: %d bytes, own %d, peak %d\n",
-		strings.Repeat("  ", depth), f.Name, f.Held, f.Own, f.Peak)
+var roots registry.Registry[Tree]
+
+// ReadStats returns the figures of all roots that have not ended, oldest first. It may be called on any
+// goroutine.
+func ReadStats() []Tree { return roots.Read() }
+
+func (s *Scope) tree() Tree {
+	t := Tree{Stats: s.Stats()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest := s.newest
-	for oldest != nil && oldest.older != nil {
-		oldest = oldest.older
+	for c := s.oldest(); c != nil; c = c.newer {
+		t.Below = append(t.Below, c.tree())
 	}
-	for c := oldest; c != nil && err == nil; c = c.newer {
-		err = c.writeTree(w, depth+1)
+	return t
+}
+
+// oldest returns the oldest child, under mu.
+func (s *Scope) oldest() *Scope {
+	c := s.newest
+	for c != nil && c.older != nil {
+		c = c.older
+	}
+	return c
+}
+
+// WriteTree writes a line for s and for everything below it, oldest first.
+func (s *Scope) WriteTree(w io.Writer) error { return s.tree().write(w, 0) }
+
+func (t Tree) write(w io.Writer, depth int) error {
+	_, err := fmt.Fprintf(w, "%s%s: %d bytes, own %d, peak %d\n",
+		strings.Repeat("  ", depth), t.Name, t.Held, t.Own, t.Peak)
+	for _, below := range t.Below {
+		if err == nil {
+			err = below.write(w, depth+1)
+		}
 	}
 	return err
 }

@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/tenure-alloc/tenure/go/arena"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type point struct{ x, y int }
 

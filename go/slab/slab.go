@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/tenure-alloc/tenure/go/internal/registry"
 )
 
 // The most objects in a chunk.
@@ -31,7 +33,7 @@ const nameLength = 31
 
 // Config describes a slab. The zero value of a field takes its default.
 type Config struct {
-	// Name is shown in statistics and panics, cut to 31 bytes.
+	// Name is shown in statistics and panics, cut to 31 bytes. ReadStats lists a named slab.
 	Name string
 	// MaxObjects is the most live objects. Default: as many as memory allows, at most 4,294,967,295.
 	MaxObjects int
@@ -100,6 +102,9 @@ func New[T any](cfg Config) *Slab[T] {
 	s.shift = uint(bits.Len(uint(count))) - 1
 	s.stats.Name = s.name
 	s.chunks.Store(new([]*chunk[T]))
+	if s.name != "" {
+		registry.Add(&named, s, (*Slab[T]).Stats)
+	}
 	return s
 }
 
@@ -265,3 +270,9 @@ func (s *Slab[T]) Stats() Stats {
 	defer s.mu.Unlock()
 	return s.stats
 }
+
+var named registry.Registry[Stats]
+
+// ReadStats returns the figures of all named slabs that the garbage collector has not freed, the oldest
+// first.
+func ReadStats() []Stats { return named.Read() }

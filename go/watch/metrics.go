@@ -10,14 +10,18 @@ import (
 	"strings"
 
 	"github.com/tenure-alloc/tenure/go/pool"
+	"github.com/tenure-alloc/tenure/go/scope"
+	"github.com/tenure-alloc/tenure/go/slab"
 )
 
-// WriteMetrics writes a snapshot in the text format of Prometheus. Arenas and pools of the same
+// WriteMetrics writes a snapshot in the text format of Prometheus. Those of the same kind and
 // name are added up, so that programs decide by their names how many series there are.
 func WriteMetrics(w io.Writer, s Snapshot) error {
 	m := metricsWriter{bufio.NewWriter(w)}
 	m.arenas(s)
 	m.pools(s)
+	m.slabs(s)
+	m.scopes(s)
 	m.runtime(s.Runtime)
 	return m.Flush()
 }
@@ -104,6 +108,45 @@ func (m metricsWriter) pools(s Snapshot) {
 		}
 		m.named("tenure_pool_"+metric.name, metric.kind, metric.help, values)
 	}
+}
+
+func (m metricsWriter) slabs(s Snapshot) {
+	for _, metric := range []struct {
+		name, kind, help string
+		value            func(slab.Stats) float64
+	}{
+		{"live_objects", "gauge", "Objects that were not freed.",
+			func(s slab.Stats) float64 { return float64(s.Live) }},
+		{"bytes", "gauge", "Bytes of all chunks.",
+			func(s slab.Stats) float64 { return float64(s.Bytes) }},
+		{"allocs_total", "counter", "Objects made.",
+			func(s slab.Stats) float64 { return float64(s.Allocs) }},
+		{"resets_total", "counter", "Resets.",
+			func(s slab.Stats) float64 { return float64(s.Resets) }},
+	} {
+		values := map[string]float64{}
+		for _, one := range s.Slabs {
+			values[strings.ToValidUTF8(one.Name, "\uFFFD")] += metric.value(one)
+		}
+		m.named("tenure_slab_"+metric.name, metric.kind, metric.help, values)
+	}
+}
+
+func (m metricsWriter) scopes(s Snapshot) {
+	live, own := map[string]float64{}, map[string]float64{}
+	var add func([]scope.Tree)
+	add = func(scopes []scope.Tree) {
+		for _, s := range scopes {
+			name := strings.ToValidUTF8(s.Name, "\uFFFD")
+			live[name]++
+			own[name] += float64(s.Own)
+			add(s.Below)
+		}
+	}
+	add(s.Scopes)
+	m.named("tenure_scopes", "gauge", "Live scopes.", live)
+	m.named("tenure_scope_own_bytes", "gauge",
+		"Chunks of their arenas, and external memory, without that of scopes below.", own)
 }
 
 func (m metricsWriter) runtime(r Runtime) {

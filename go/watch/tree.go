@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/tenure-alloc/tenure/go/arena"
+	"github.com/tenure-alloc/tenure/go/scope"
 )
 
 // WriteTree writes a snapshot for people to read: what the collector costs, what is outside its
-// sight, the arenas below their parents, and the pools.
+// sight, the arenas below their parents, the pools, the slabs, and the scopes.
 func WriteTree(w io.Writer, s Snapshot) error {
 	out := bufio.NewWriter(w)
 	r := s.Runtime
@@ -47,7 +48,26 @@ func WriteTree(w io.Writer, s Snapshot) error {
 		fmt.Fprintf(out, "%d hits, %d misses, %d refused, %d evicted\n",
 			p.Hits, p.Misses, p.Refused, p.Evicted)
 	}
+	fmt.Fprintf(out, "slabs: %d\n", len(s.Slabs))
+	for _, s := range s.Slabs {
+		fmt.Fprintf(out, "    %q  %d live, %s in %d chunks; %d allocs, %d resets\n",
+			s.Name, s.Live, size(s.Bytes), s.Chunks, s.Allocs, s.Resets)
+	}
+	fmt.Fprintf(out, "scopes: %d roots\n", len(s.Scopes))
+	writeScopes(out, s.Scopes, 1)
 	return out.Flush()
+}
+
+func writeScopes(out io.Writer, scopes []scope.Tree, depth int) {
+	for _, s := range scopes {
+		limit := ""
+		if s.Limit > 0 {
+			limit = " of " + size(s.Limit)
+		}
+		fmt.Fprintf(out, "%s%q  %s held%s, own %s, at most %s\n",
+			strings.Repeat("    ", depth), s.Name, size(s.Held), limit, size(s.Own), size(s.Peak))
+		writeScopes(out, s.Below, depth+1)
+	}
 }
 
 func writeArenas(out io.Writer, children map[uint64][]arena.Stats, parent uint64, depth int) {

@@ -1,5 +1,5 @@
-// Package watch shows what a program's arenas and pools hold, beside what the garbage collector
-// costs it: as a tree to read, in the text format of Prometheus, and through expvar.
+// Package watch shows what a program's arenas, pools, slabs and scopes hold, beside what the garbage
+// collector costs it: as a tree to read, in the text format of Prometheus, and through expvar.
 //
 // Importing it imports net/http and expvar, which adds /debug/vars to http.DefaultServeMux.
 package watch
@@ -14,12 +14,16 @@ import (
 
 	"github.com/tenure-alloc/tenure/go/arena"
 	"github.com/tenure-alloc/tenure/go/pool"
+	"github.com/tenure-alloc/tenure/go/scope"
+	"github.com/tenure-alloc/tenure/go/slab"
 )
 
 // Snapshot is what Read found. The figures of different allocators are not of the same moment.
 type Snapshot struct {
 	Arenas  arena.Process
 	Pools   []pool.Stats // named ones
+	Slabs   []slab.Stats // named ones
+	Scopes  []scope.Tree // roots
 	Runtime Runtime
 }
 
@@ -37,9 +41,11 @@ type Runtime struct {
 }
 
 // Read collects the figures. It may be called by any goroutine at any time; it looks at each live
-// arena and at each idle item of a named pool.
+// arena and scope, and at each idle item of a named pool.
 func Read() Snapshot {
-	return Snapshot{arena.ReadStats(), pool.ReadStats(), readRuntime()}
+	return Snapshot{
+		arena.ReadStats(), pool.ReadStats(), slab.ReadStats(), scope.ReadStats(), readRuntime(),
+	}
 }
 
 func readRuntime() (r Runtime) {

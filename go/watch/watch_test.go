@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/tenure-alloc/tenure/go/arena"
 	"github.com/tenure-alloc/tenure/go/pool"
+	"github.com/tenure-alloc/tenure/go/scope"
+	"github.com/tenure-alloc/tenure/go/slab"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const awkward = "a \"quoted\\\" name\nof \xff"
 
@@ -64,6 +70,17 @@ func TestMetrics(t *testing.T) {
 	p.GetN(1024)
 	p.GetN(1024)
 	twin.Put(1)
+	jobs := slab.New[[64]byte](slab.Config{Name: "jobs"})
+	jobs.Alloc()
+	h, _ := jobs.Alloc()
+	jobs.Free(h)
+	server := scope.New("server")
+	defer server.End()
+	for range 3 {
+		if err := server.Child("query").External(1000); err != nil {
+			t.Fatal(err)
+		}
+	}
 	runtime.GC()
 
 	var parser expfmt.TextParser
@@ -84,6 +101,14 @@ func TestMetrics(t *testing.T) {
 		{"tenure_pool_in_use_items", "buffers", 1}, // two out, and one that was put without a Get
 		{"tenure_pool_hits_total", "buffers", 1},
 		{"tenure_pool_misses_total", "buffers", 2},
+		{"tenure_slab_live_objects", "jobs", 1},
+		{"tenure_slab_allocs_total", "jobs", 2},
+		{"tenure_slab_bytes", "jobs", float64(jobs.Stats().Bytes)},
+		{"tenure_slab_resets_total", "jobs", 0},
+		{"tenure_scopes", "query", 3},
+		{"tenure_scopes", "server", 1},
+		{"tenure_scope_own_bytes", "query", 3000},
+		{"tenure_scope_own_bytes", "server", 0},
 	} {
 		if got := value(t, families, want.name, want.label); got != want.value {
 			t.Errorf("%s of %q: %v, want %v", want.name, want.label, got, want.value)
@@ -106,14 +131,30 @@ func TestTree(t *testing.T) {
 	a.Child(arena.Name("below"))
 	p := pool.New(pool.Config[int]{Name: "numbers"})
 	defer p.Close()
+	jobs := slab.New[int](slab.Config{Name: "jobs of the tree"})
+	jobs.Alloc()
+	scope.New("ended").End()
+	server := scope.New("server of the tree")
+	defer server.End()
+	if err := server.SetLimit(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Child("query").External(512); err != nil {
+		t.Fatal(err)
+	}
 	text := ask(t, "/debug/tenure/")
+	if strings.Contains(text, "\"ended\"") {
+		t.Error("a scope that has ended is shown")
+	}
 	above := strings.Index(text, "\n    \"above\" #")
 	below := strings.Index(text, "\n        \"below\" #")
 	if above < 0 || below < above || !strings.Contains(text[above:below], "of 1.0 MiB, 0 refusals") {
 		t.Errorf("the arenas are missing or not in order:\n%s", text)
 	}
 	for _, words := range []string{"heap: ", " collections, ", "outside the heap: ", "watch_test.go:",
-		"\n    \"numbers\"  0 idle (0 B), 0 in use"} {
+		"\n    \"numbers\"  0 idle (0 B), 0 in use", "\n    \"jobs of the tree\"  1 live, ",
+		"\n    \"server of the tree\"  512 B held of 1.0 MiB, own 0 B, at most 512 B\n" +
+			"        \"query\"  512 B held, own 512 B, at most 512 B\n"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%q is missing in\n%s", words, text)
 		}
@@ -123,6 +164,9 @@ func TestTree(t *testing.T) {
 func TestExpvar(t *testing.T) {
 	Publish()
 	Publish()
+	jobs := slab.New[int](slab.Config{Name: "published jobs"})
+	root := scope.New("published root")
+	defer root.End()
 	p := pool.New(pool.Config[int]{Name: "published"})
 	defer p.Close()
 	p.Put(1)
@@ -130,12 +174,18 @@ func TestExpvar(t *testing.T) {
 	if err := json.Unmarshal([]byte(expvar.Get("tenure").String()), &s); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range s.Pools {
-		if p.Name == "published" && p.Idle == 1 {
-			return
-		}
+	if !slices.ContainsFunc(s.Pools, func(p pool.Stats) bool {
+		return p.Name == "published" && p.Idle == 1
+	}) {
+		t.Errorf("%+v", s.Pools)
 	}
-	t.Errorf("%+v", s.Pools)
+	if !slices.ContainsFunc(s.Slabs, func(s slab.Stats) bool { return s.Name == "published jobs" }) {
+		t.Errorf("%+v", s.Slabs)
+	}
+	if !slices.ContainsFunc(s.Scopes, func(s scope.Tree) bool { return s.Name == "published root" }) {
+		t.Errorf("%+v", s.Scopes)
+	}
+	runtime.KeepAlive(jobs)
 }
 
 func madeHere(t *testing.T) *arena.Arena {
