@@ -159,6 +159,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", words, text)
 		}
 	}
+	runtime.KeepAlive(jobs)
 }
 
 func TestExpvar(t *testing.T) {
