@@ -94,7 +94,7 @@ TN_API size_t tn_trim_all(void) TN_SYMBOL(tn_trim_all);
 /* 0 takes the default. */
 typedef struct tn_watch_options {
 	unsigned interval_ms;   /* time between two snapshots; default 1,000 */
-	unsigned growing_ms;    /* an arena or scope that grows this long without reset; default 60,000 */
+	unsigned growing_ms;    /* an allocator that grows this long and never shrinks; default 60,000 */
 	unsigned idle_ms;       /* a pool that keeps the objects of a burst this long; default 60,000 */
 	unsigned slab_percent;  /* a slab less full than this for growing_ms; default 25 */
 	unsigned waste_percent; /* a heap that loses more than this to rounding; default 30 */
@@ -103,7 +103,8 @@ typedef struct tn_watch_options {
 } tn_watch_options;
 
 typedef enum tn_finding {
-	TN_FOUND_GROWING = 1, /* arena, or scope with everything below it: grows and is never reset */
+	TN_FOUND_GROWING = 1, /* all kinds: live bytes grow and never fall; of a scope, its own or those
+	                         with everything below it */
 	TN_FOUND_AT_BOUND,    /* pool: as many idle objects as allowed, and further ones are taken apart */
 	TN_FOUND_IDLE,        /* pool: still keeps the objects of a burst */
 	TN_FOUND_SPARSE,      /* slab: holds chunks for few objects */

@@ -494,6 +494,27 @@ void *tn_arena_alloc_zeroed_slow(tn_arena *a, size_t count, size_t size, size_t 
 
 /* ---- the last block ---- */
 
+static bool arena_is_between(const char *p, const char *begin, const char *end) {
+	return (uintptr_t)p >= (uintptr_t)begin && (uintptr_t)p < (uintptr_t)end;
+}
+
+/* Whether p lies in memory that was handed out. */
+static bool arena_has(const tn_arena *a, const void *p) {
+	for (const tn_arena_chunk *c = a->current; c != NULL; c = c->previous)
+		if (arena_is_between(p, c->begin, arena_used_end(a, c)))
+			return true;
+	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next)
+		if (arena_is_between(p, c->begin, c->used))
+			return true;
+	return false;
+}
+
+static void arena_check_size(const tn_arena *a, const char *p, size_t size, const char *operation) {
+	if (TN_MODE == TN_MODE_DEBUG)
+		block_check_size(
+			a, p, size, arena_has(a, (const void *)((uintptr_t)p - sizeof(block_record))), operation);
+}
+
 /* Whether p is the last block of the current chunk (I2). */
 static bool arena_is_last(const tn_arena *a, const char *p, size_t size) {
 	if (TN_MODE == TN_MODE_DEBUG && a->newest != (const block_record *)(const void *)p - 1)
@@ -541,7 +562,7 @@ static bool arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size)
 
 bool tn_arena_resize(tn_arena *a, void *p, size_t old_size, size_t new_size) {
 	arena_enter(a, "resize");
-	block_check_size(a, p, old_size, "resize");
+	arena_check_size(a, p, old_size, "resize");
 	bool resized = arena_resize(a, p, old_size, new_size);
 	tn_leave(&a->busy);
 	return resized;
@@ -552,7 +573,7 @@ static void *arena_realloc(
 	align = align == 0 ? 16 : align;
 	bool aligned = (align & (align - 1)) == 0 && ((uintptr_t)p & (align - 1)) == 0;
 	if (p != NULL && aligned && align <= TN_ALIGN_MAX) {
-		block_check_size(a, p, old_size, "realloc");
+		arena_check_size(a, p, old_size, "realloc");
 		if (arena_resize(a, p, old_size, new_size))
 			return p;
 	}
@@ -861,19 +882,9 @@ size_t tn_arena_trim(tn_arena *a) {
 
 /* ---- looking ---- */
 
-static bool arena_is_between(const char *p, const char *begin, const char *end) {
-	return (uintptr_t)p >= (uintptr_t)begin && (uintptr_t)p < (uintptr_t)end;
-}
-
 bool tn_arena_owns(const tn_arena *a, const void *p) {
 	arena_look(a, "owns");
-	for (const tn_arena_chunk *c = a->current; c != NULL; c = c->previous)
-		if (arena_is_between(p, c->begin, arena_used_end(a, c)))
-			return true;
-	for (const tn_arena_chunk *c = a->large; c != NULL; c = c->next)
-		if (arena_is_between(p, c->begin, c->used))
-			return true;
-	return false;
+	return arena_has(a, p);
 }
 
 void tn_arena_stats(const tn_arena *a, tn_stats *stats) {

@@ -52,12 +52,35 @@ static inline void block_check_all(const tn_arena *a, const void *until, const c
 		block_check(a, r, operation);
 }
 
-/* Debug: the record of a block that the caller names with its size. */
+static inline _Noreturn void block_refuse(const tn_arena *a, const void *p, const char *operation) {
+	for (const block_record *r = a->newest; r != NULL; r = r->previous) {
+		size_t offset = (size_t)((uintptr_t)p - (uintptr_t)(r + 1));
+		if (offset < r->size)
+			tn_panic(a->kind, a->name, "%s: %p is byte %zu of the %zu at %p, allocated at %s",
+				operation, p, offset, r->size, (const void *)(r + 1), tn_site(r->site).text);
+	}
+	tn_panic(a->kind, a->name, "%s: %p is no live block of this arena", operation, p);
+}
+
+static inline bool block_is_live(const tn_arena *a, const void *p) {
+	const block_record *r = a->newest;
+	while (r != NULL && (const void *)(r + 1) != p)
+		r = r->previous;
+	return r != NULL;
+}
+
+/* Debug: the record of a block that the caller names with its size. The pointer may be any; `in_arena`:
+ * the record that it would have is memory of the arena that is in use. If that looks like a record, the
+ * list of all is not searched. */
 static inline void block_check_size(
-	const tn_arena *a, const void *p, size_t old_size, const char *operation) {
+	const tn_arena *a, const void *p, size_t old_size, bool in_arena, const char *operation) {
 	if (TN_MODE != TN_MODE_DEBUG)
 		return;
 	const block_record *r = (const block_record *)p - 1;
+	bool looks = in_arena && ((uintptr_t)p & 7) == 0 &&
+	             tn_first_change(r->fence, sizeof r->fence, TN_FILL_FENCE) == sizeof r->fence;
+	if (!looks && !block_is_live(a, p))
+		block_refuse(a, p, operation);
 	block_check(a, r, operation);
 	if (r->size != old_size)
 		tn_panic(a->kind, a->name, "%s: %p has %zu bytes, not %zu, allocated at %s", operation, p,

@@ -53,6 +53,7 @@ typedef struct scope {
 	tn_scope hot;
 	uint32_t state;
 	bool shared;
+	uintptr_t ender; /* hardened and debug: the thread that set it ENDING */
 	struct scope *parent;
 	struct scope *newest;        /* child; a shared scope changes its list under the list's lock */
 	struct scope *older, **link; /* below the same parent */
@@ -104,11 +105,21 @@ static TN_COLD _Noreturn void scope_refuse_dead(const scope *s, const char *oper
 	tn_panic("scope", NULL, "%s: %p is not a live scope", operation, (const void *)s);
 }
 
+/* Hardened and debug: panics if another thread is ending or resetting the scope, or one above it. */
+static inline void scope_check_above(const scope *s, const char *operation) {
+	if (TN_MODE == TN_MODE_RELEASE)
+		return;
+	for (const scope *above = s; above != NULL; above = above->parent)
+		if (TN_UNLIKELY(above->state == SCOPE_ENDING && above->ender != tn_os_thread()))
+			tn_busy_panic("scope", s->hot.arena.name, operation, above->ender);
+}
+
 /* The live scope; in every mode a stale pointer is refused, because a record stays a record. */
 static scope *scope_look(const tn_scope *hot, const char *operation) {
 	scope *s = scope_of(hot);
 	if (TN_UNLIKELY(s->state == SCOPE_FREE))
 		scope_refuse_dead(s, operation);
+	scope_check_above(s, operation);
 	return s;
 }
 
@@ -358,6 +369,13 @@ static TN_COLD _Noreturn void scope_refuse_ending(const scope *s, const char *op
 		operation);
 }
 
+static inline void scope_set_ending(scope *s, const char *operation) {
+	tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
+	if (TN_MODE != TN_MODE_RELEASE)
+		s->ender = tn_os_thread();
+	s->state = SCOPE_ENDING;
+}
+
 /* Ends the scopes below `top`. The scopes on the way down are ENDING; deferred calls may end others, so
  * each step looks for the newest child anew. */
 static TN_COLD void scope_end_children(scope *top, const char *operation) {
@@ -367,7 +385,7 @@ static TN_COLD void scope_end_children(scope *top, const char *operation) {
 			s = s->newest;
 			if (s->state != SCOPE_ALIVE)
 				scope_refuse_ending(top, operation);
-			s->state = SCOPE_ENDING;
+			scope_set_ending(s, operation);
 			continue;
 		}
 		scope *parent = s->parent;
@@ -380,8 +398,7 @@ static TN_COLD void scope_end_children(scope *top, const char *operation) {
 static bool scope_begin_end(scope *s, const char *operation) {
 	if (s->state == SCOPE_ENDING)
 		return false;
-	tn_look(&s->hot.arena.busy, "scope", s->hot.arena.name, operation);
-	s->state = SCOPE_ENDING;
+	scope_set_ending(s, operation);
 	return true;
 }
 
@@ -815,6 +832,9 @@ static void scope_print_sum(FILE *out, int indent, const char *name, scope_sum *
 void tn_scope_print(const tn_scope *hot, FILE *out) {
 	scope *s = scope_of(hot);
 	scope_printout p = {.out = out};
+	/* Called on any thread: `state` is its owner's. */
+	if (tn_get(&s->node.life, TN_ACQUIRE) % 2 == 0)
+		scope_refuse_dead(s, "print");
 	fprintf(out, "%-32s %12s %12s %12s %7s %12s %9s\n", "scope", "live", "cached", "committed",
 		"chunks", "peak", "since");
 	tn_list_each(&s->node, scope_print_visit, &p);

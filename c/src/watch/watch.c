@@ -1,9 +1,10 @@
 /* The watch: looks at all listed allocators now and then, and remembers of each the few figures that
  * tell a silent failure from use. It calls tn_stats_snapshot as any program can.
  *
- * A scope is looked at with all allocators below it, when the snapshot has left it: a connection that
- * keeps its requests is as bad as one that allocates in its own scope. Growth below a scope that was
- * reported is not reported again for the scopes above it.
+ * A scope is looked at by itself, and with all allocators below it, when the snapshot has left it: a
+ * connection that keeps its requests is as bad as one that allocates in its own scope, and requests
+ * that come and go below it do not hide the latter. Growth below a scope that was reported is not
+ * reported again for the scopes above it.
  *
  * The watch remembers in two tables by id: the one of the last look, and the one that this look fills.
  * So it forgets an allocator that has gone. Each finding is a streak: looks in a row, over a time, at
@@ -11,7 +12,7 @@
  *
  * watch_look      tn_stats_snapshot, leave_levels, keep_table
  *   watch_visit   leave_levels, look_at, count_below
- *   look_at       take_entry, find_growth, find_idle, find_sparse or find_waste
+ *   look_at       take_entry, find_growth, and find_idle, find_sparse or find_waste
  *   find_...      keep_streak, report */
 #include <errno.h>
 #include <stdarg.h>
@@ -39,12 +40,18 @@ typedef struct streak {
 	unsigned looks;
 } streak;
 
+/* Live bytes that grow, and are never less. */
+typedef struct growth {
+	streak streak;
+	uint64_t grew_ms;            /* when they were seen to be more than before */
+	size_t live_bytes, at_first; /* at the last look, and at the first of the streak */
+} growth;
+
 typedef struct watched {
 	uint64_t id; /* 0: none */
 	uint64_t resets, refills;
-	uint64_t grew_ms; /* when live bytes were seen to be more than before */
-	size_t live_bytes, slot_count;
-	size_t live_at_first; /* of the streak of growing */
+	size_t slot_count;
+	growth own, subtree; /* the latter of scopes */
 	streak streaks[WATCH_FINDINGS];
 	bool told[WATCH_FINDINGS];
 } watched;
@@ -57,7 +64,8 @@ typedef struct watch_table {
 /* A scope that the snapshot is in; the figures are its own and of all below it that were visited. */
 typedef struct pending {
 	tn_listed listed;
-	bool told_below; /* an allocator below it was reported for growing, now or before */
+	size_t own_bytes; /* live and external, without those below */
+	bool told_below;  /* an allocator below it was reported for growing, now or before */
 } pending;
 
 static struct {
@@ -106,7 +114,6 @@ static watched *watch_take_entry(const tn_listed *listed) {
 		*w = (watched){.id = listed->id,
 			.resets = listed->stats.resets,
 			.refills = listed->stats.refills,
-			.live_bytes = listed->stats.live_bytes,
 			.slot_count = listed->stats.slot_count};
 	watch.now.count++;
 	return w;
@@ -200,23 +207,34 @@ static unsigned watch_percent_of(size_t part, size_t whole) {
 }
 
 /* Growing: never less, not reset, and more within the last half of the time. */
+static bool watch_keep_growth(growth *g, size_t live_bytes, bool reset, uint64_t known_ms) {
+	if (live_bytes > g->live_bytes || g->streak.since_ms == 0)
+		g->grew_ms = watch.now_ms;
+	bool undone = reset || live_bytes < g->live_bytes;
+	bool still = watch.now_ms - g->grew_ms > watch.options.growing_ms / 2;
+	if (undone || still || g->streak.since_ms == 0)
+		g->at_first = live_bytes;
+	g->live_bytes = live_bytes;
+	bool long_enough = watch_keep_streak(
+		&g->streak, !undone && !still, watch.now_ms - known_ms, watch.options.growing_ms);
+	return long_enough && live_bytes > g->at_first;
+}
+
 static void watch_find_growth(watched *w, const pending *p) {
 	const tn_stats *stats = &p->listed.stats;
-	streak *s = &w->streaks[TN_FOUND_GROWING];
-	if (stats->live_bytes > w->live_bytes || s->since_ms == 0)
-		w->grew_ms = watch.now_ms;
-	bool undone = stats->resets != w->resets || stats->live_bytes < w->live_bytes;
-	bool still = watch.now_ms - w->grew_ms > watch.options.growing_ms / 2;
-	if (undone || still || s->since_ms == 0)
-		w->live_at_first = stats->live_bytes;
+	bool scope = p->listed.kind == TN_KIND_SCOPE;
+	bool reset = stats->resets != w->resets;
 	uint64_t known =
 		p->listed.age_ms < watch.options.interval_ms ? p->listed.age_ms : watch.options.interval_ms;
-	bool long_enough =
-		watch_keep_streak(s, !undone && !still, watch.now_ms - known, watch.options.growing_ms);
-	if (long_enough && stats->live_bytes > w->live_at_first && !p->told_below)
-		watch_report(w, TN_FOUND_GROWING, &p->listed, "grew from %s to %s in %.1f s and is never reset",
-			watch_print_bytes(w->live_at_first).text, watch_print_bytes(stats->live_bytes).text,
-			watch_seconds_of(s));
+	bool own = watch_keep_growth(&w->own, p->own_bytes, reset, known);
+	bool below = scope && watch_keep_growth(&w->subtree, stats->live_bytes, reset, known);
+	if (!own && (!below || p->told_below))
+		return;
+	const growth *g = own ? &w->own : &w->subtree;
+	bool frees = !scope && p->listed.kind != TN_KIND_ARENA;
+	watch_report(w, TN_FOUND_GROWING, &p->listed, "grew from %s to %s in %.1f s and %s",
+		watch_print_bytes(g->at_first).text, watch_print_bytes(g->live_bytes).text,
+		watch_seconds_of(&g->streak), frees ? "gives nothing back" : "is never reset");
 }
 
 /* Idle objects of a pool, and a pool at its bound. */
@@ -264,7 +282,6 @@ static void watch_find_waste(watched *w, const pending *p) {
 #define WATCH_FINDING(constant, number, name, finding) [constant] = finding,
 static const unsigned char watch_finding_of_kind[] = {TN_KINDS(WATCH_FINDING)};
 static void (*const watch_find[WATCH_FINDINGS])(watched *w, const pending *p) = {
-	[TN_FOUND_GROWING] = watch_find_growth,
 	[TN_FOUND_IDLE] = watch_find_idle,
 	[TN_FOUND_SPARSE] = watch_find_sparse,
 	[TN_FOUND_WASTE] = watch_find_waste,
@@ -277,10 +294,11 @@ static void watch_look_at(const pending *p) {
 	bool looks = stats->committed_bytes >= watch.options.least_bytes && finding != 0;
 	watched *w = looks ? watch_take_entry(&p->listed) : NULL;
 	if (w != NULL) {
-		watch_find[finding](w, p);
+		watch_find_growth(w, p);
+		if (watch_find[finding] != NULL)
+			watch_find[finding](w, p);
 		w->resets = stats->resets;
 		w->refills = stats->refills;
-		w->live_bytes = stats->live_bytes;
 		w->slot_count = stats->slot_count;
 	}
 	if (watch.depth == 0)
@@ -299,7 +317,8 @@ static void watch_leave_levels(unsigned depth) {
 
 static bool watch_visit(const tn_listed *listed, void *ctx) {
 	(void)ctx;
-	pending p = {.listed = *listed};
+	pending p = {
+		.listed = *listed, .own_bytes = listed->stats.live_bytes + listed->stats.external_bytes};
 	watch_leave_levels(listed->depth);
 	if (listed->kind == TN_KIND_SCOPE && watch.depth < WATCH_LEVELS) {
 		p.listed.stats.live_bytes += listed->stats.external_bytes;

@@ -41,7 +41,6 @@ NONE = {
     ("arena", 0): NO_FREE, ("scope", 0): NO_FREE,
     ("arena", 5): NO_FREE, ("scope", 5): NO_FREE,
     ("arena", 12): "legal: " + NO_FREE, ("scope", 12): "legal: " + NO_FREE,
-    ("arena", 1): "undefined", ("arena", 2): "undefined",
     ("scope", 1): "no call takes a block", ("scope", 2): "no call takes a block",
     ("scope", 7): "no call takes a block",
     ("slab", 7): "no call takes a size", ("shared_slab", 7): "no call takes a size",

@@ -209,6 +209,85 @@ TEST_F(watch, slabs_and_heaps) {
 	tn_heap_destroy(even);
 }
 
+/* Objects that are allocated or got, and never given back. */
+TEST_F(watch, every_kind_that_only_grows) {
+	tn_slab_options slab_options{};
+	slab_options.name = "leaking slab";
+	tn_slab *slab = tn_slab_create(1024, 0, &slab_options);
+	slab_options.name = "busy slab";
+	tn_slab *busy = tn_slab_create(1024, 0, &slab_options);
+	tn_shared_slab_options shared_options{};
+	shared_options.name = "leaking shared slab";
+	tn_shared_slab *shared = tn_shared_slab_create(1024, 0, &shared_options);
+	tn_pool_options pool_options{};
+	pool_options.name = "leaking pool";
+	tn_pool *pool = tn_pool_create(1024, 0, &pool_options);
+	tn_heap_options heap_options{};
+	heap_options.expendable = true;
+	heap_options.name = "leaking heap";
+	tn_heap *heap = tn_heap_create(&heap_options);
+	begin();
+	std::vector<void *> slots;
+	run(
+		[&] {
+			for (int i = 0; i < 20; i++) {
+				tn_slab_alloc(slab);
+				tn_shared_slab_alloc(shared);
+				tn_pool_get(pool);
+				tn_heap_alloc(heap, 1000, 0);
+				slots.push_back(tn_slab_alloc(busy));
+			}
+			if (slots.size() >= 500)
+				for (; !slots.empty(); slots.pop_back())
+					tn_slab_free(busy, slots.back());
+		},
+		[&] {
+			return log_.has("leaking slab") && log_.has("leaking shared slab") &&
+		           log_.has("leaking pool") && log_.has("leaking heap");
+		});
+	for (const char *name : {"leaking slab", "leaking shared slab", "leaking pool", "leaking heap"}) {
+		ASSERT_EQ(log_.of(name).size(), 1u) << name;
+		EXPECT_EQ(log_.of(name)[0].finding, TN_FOUND_GROWING) << log_.of(name)[0].message;
+		EXPECT_NE(log_.of(name)[0].message.find("and gives nothing back"), std::string::npos);
+	}
+	EXPECT_FALSE(log_.has("busy slab"));
+	tn_slab_destroy(slab);
+	tn_slab_destroy(busy);
+	tn_shared_slab_destroy(shared);
+	tn_pool_destroy(pool);
+	tn_heap_destroy(heap);
+}
+
+/* A connection that keeps something of each request, in its own scope; the requests below it end. */
+TEST_F(watch, growth_of_a_scope_beside_what_comes_and_goes_below_it) {
+	tn_scope *root = tn_scope_create(nullptr, "process", nullptr);
+	tn_scope *keeps = tn_scope_create(root, "keep-alive", nullptr);
+	tn_scope *tidy = tn_scope_create(root, "tidy", nullptr);
+	begin();
+	size_t turn = 0;
+	tn_scope *requests[2] = {nullptr, nullptr};
+	auto serve = [&](tn_scope *connection, tn_scope **request) {
+		if (turn % 20 == 0) {
+			tn_scope_destroy(*request);
+			*request = tn_scope_create(connection, "request", nullptr);
+		}
+		tn_scope_alloc(*request, 32 << 10, 0);
+	};
+	run(
+		[&] {
+			serve(keeps, &requests[0]);
+			serve(tidy, &requests[1]);
+			tn_scope_alloc(keeps, 500, 0);
+			turn++;
+		},
+		[&] { return log_.has("keep-alive"); });
+	ASSERT_EQ(log_.of("keep-alive").size(), 1u);
+	EXPECT_EQ(log_.of("keep-alive")[0].finding, TN_FOUND_GROWING);
+	EXPECT_FALSE(log_.has("tidy"));
+	EXPECT_FALSE(log_.has("process"));
+	tn_scope_destroy(root);
+}
+
 TEST_F(watch, many_allocators_and_a_callback_that_changes_them) {
 	static std::vector<tn_arena *> arenas;
 	tn_arena_options named{};
