@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/* Memory nodes that figures tell apart. */
+#define TN_NODES 8
+
 typedef struct tn_stats {
 	char name[TN_NAME_BYTES + 1];
 	size_t live_bytes;      /* handed out, rounding and padding included */
@@ -43,6 +46,10 @@ typedef struct tn_stats {
 	uint64_t exchanges; /* magazines that a thread put into a depot or took from one */
 	uint64_t foreign;   /* those of them that it took from the depot of other threads */
 	uint64_t waits;     /* times that another thread was in the depot just then */
+	/* By memory node (NUMA), all in [0] on a machine with one: of a shared slab or a pool, the bytes of
+	 * chunks that belong to the node; of the page layer, what it keeps warm there; 0 elsewhere, and in
+	 * debug. Of a machine with more nodes, those of higher numbers count as lower ones. */
+	size_t node_bytes[TN_NODES];
 } tn_stats;
 
 /* ---- all allocators ---- */

@@ -94,6 +94,17 @@ void tn_os_let_cancel(int held);
 /* Processors that the calling thread may run on. */
 size_t tn_os_processors(void);
 
+/* Memory nodes (NUMA) that Tenure tells apart; of a machine with more, those of higher numbers count as
+ * lower ones. */
+enum { TN_OS_NODES = 8 };
+/* Nodes with processors, at most TN_OS_NODES; 1 where the system does not say. */
+size_t tn_os_nodes(void);
+/* The node of the processor that the calling thread runs on. */
+size_t tn_os_node(void);
+/* For tests: so many nodes from now on, and a function in the place of the system's. To be called
+ * before the library is used. */
+void tn_os_set_nodes(size_t count, size_t (*node)(void));
+
 /* The process's number, as the process itself sees it. */
 uint64_t tn_os_process(void);
 /* A variable of the environment. NULL when it is not set, or when the process has more rights than its

@@ -115,6 +115,18 @@ size_t tn_os_processors(void) {
 	return 1;
 }
 
+size_t tn_os_nodes(void) {
+	return 1;
+}
+
+size_t tn_os_node(void) {
+	return 0;
+}
+
+void tn_os_set_nodes(size_t count, size_t (*node)(void)) {
+	(void)count, (void)node;
+}
+
 uint64_t tn_os_process(void) {
 	return 1;
 }

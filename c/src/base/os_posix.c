@@ -429,6 +429,47 @@ size_t tn_os_processors(void) {
 	return online < 1 ? 1 : (size_t)online;
 }
 
+/* The highest number in a list such as "0-1" or "0,8", and 1. */
+static size_t os_count_nodes(void) {
+	char list[256];
+	int before = errno, file = open("/sys/devices/system/node/has_cpu", O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? 0 : read(file, list, sizeof list);
+	size_t last = 0;
+	for (ssize_t i = 0; i < size && list[i] != '\n'; i++)
+		last = list[i] < '0' || list[i] > '9' ? 0 : last * 10 + (size_t)(list[i] - '0');
+	if (file >= 0)
+		close(file);
+	errno = before;
+	return last < TN_OS_NODES ? last + 1 : TN_OS_NODES;
+}
+
+static size_t os_ask_node(void) {
+	unsigned node = 0;
+#ifdef __linux__
+	syscall(SYS_getcpu, NULL, &node, NULL);
+#endif
+	return node;
+}
+
+static TN_ATOMIC(size_t) node_count; /* 0: not known yet */
+static size_t (*node_now)(void) = os_ask_node;
+
+size_t tn_os_nodes(void) {
+	if (tn_get(&node_count, TN_RELAXED) == 0)
+		tn_set(&node_count, os_count_nodes(), TN_RELAXED);
+	return tn_get(&node_count, TN_RELAXED);
+}
+
+size_t tn_os_node(void) {
+	size_t count = tn_os_nodes();
+	return count == 1 ? 0 : node_now() % count;
+}
+
+void tn_os_set_nodes(size_t count, size_t (*node)(void)) {
+	node_now = node;
+	tn_set(&node_count, count, TN_RELAXED);
+}
+
 uint64_t tn_os_process(void) {
 	return (uint64_t)getpid();
 }

@@ -11,6 +11,7 @@
 enum {
 	TN_TABLE_PAGE_BITS = 12,
 	TN_TABLE_LEAF_BITS = 28, /* a leaf covers 256 MiB of addresses */
+	TN_TABLE_UNIT_BITS = 24, /* of which 16 MiB each belong to one memory node */
 #if defined(__x86_64__)
 	TN_TABLE_ADDRESS_BITS = 47,
 #else
@@ -27,6 +28,15 @@ static inline tn_table_entry *tn_table_at(uintptr_t base) {
 	tn_table_entry *leaf = tn_get(&tn_table[base >> TN_TABLE_LEAF_BITS], TN_ACQUIRE);
 	size_t index = (base & (((uintptr_t)1 << TN_TABLE_LEAF_BITS) - 1)) >> TN_TABLE_PAGE_BITS;
 	return leaf == NULL ? NULL : &leaf[index];
+}
+
+/* A leaf has as many entries as pages, and after these a byte for each unit: its memory node. Pages
+ * that hold zeros only take no memory. */
+static inline TN_ATOMIC(uint8_t) * tn_table_node_at(uintptr_t base) {
+	tn_table_entry *leaf = tn_table_at(base >> TN_TABLE_LEAF_BITS << TN_TABLE_LEAF_BITS);
+	size_t unit = (base & (((uintptr_t)1 << TN_TABLE_LEAF_BITS) - 1)) >> TN_TABLE_UNIT_BITS;
+	const size_t entries = (size_t)1 << (TN_TABLE_LEAF_BITS - TN_TABLE_PAGE_BITS);
+	return leaf == NULL ? NULL : (TN_ATOMIC(uint8_t) *)(leaf + entries) + unit;
 }
 
 /* The owner of the chunk that begins at `base`, or NULL. `base` may be any value: nothing behind it is

@@ -13,6 +13,11 @@
  * Lists are linked through the side table, never through the chunks: a write through a stale pointer
  * cannot break them.
  *
+ * Each memory node (NUMA) has lists and a region of its own. Threads of that node carve the region and
+ * touch its pages first, which is when the system chooses where they are; and its chunks come back to
+ * its lists, whichever thread releases them. A node's addresses serve another one only when there are no
+ * others.
+ *
  * I1  an entry is 0, an owner (even), or a link: the next chunk's address with bit 0 set.
  * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */
 #include "pages.h"
@@ -41,6 +46,7 @@ enum {
 
 _Static_assert(CLASS_BYTES(THREAD_CLASS_COUNT - 1) == TN_PAGES_THREAD_CHUNK_BYTES, "thread classes");
 _Static_assert(CLASS_BYTES(CLASS_COUNT - 1) == TN_PAGES_CLASS_BYTES_MAX, "classes");
+_Static_assert(TN_OS_NODES == TN_NODES, "figures tell apart as many nodes");
 
 tn_table_entry *tn_table[(size_t)1 << (TN_TABLE_ADDRESS_BITS - TN_TABLE_LEAF_BITS)];
 
@@ -49,18 +55,23 @@ typedef struct chunk_list {
 	size_t count;
 } chunk_list;
 
-/* All under the lock. */
-static struct {
+/* The chunks of a memory node. */
+typedef struct home {
 	chunk_list warm[CLASS_COUNT];
 	chunk_list cold[CLASS_COUNT];
 	size_t low[CLASS_COUNT];     /* fewest warm chunks since the last tick */
 	unsigned ticks[CLASS_COUNT]; /* releases since the last tick */
+	char *region;                /* the one that chunks are carved from */
+	size_t region_bytes, carved_bytes, committed_bytes;
+} home;
+
+/* All under the lock. */
+static struct {
+	home homes[TN_OS_NODES];
 	size_t warm_bytes;
 	size_t reserved_bytes;
 	chunk_list quarantine[CLASS_COUNT];
 	size_t quarantine_bytes;
-	char *region; /* the one that chunks are carved from */
-	size_t region_bytes, carved_bytes, committed_bytes;
 	size_t next_region_bytes;
 	bool huge_known, huge;
 } pages = {.next_region_bytes = REGION_BYTES_MIN};
@@ -81,7 +92,7 @@ static bool table_add_leaf(uintptr_t base) {
 		return errno = ENOMEM, false;
 	if (tn_get(&tn_table[index], TN_RELAXED) != NULL)
 		return true;
-	size_t size = sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS);
+	size_t size = (sizeof(tn_table_entry) << (LEAF_BITS - PAGE_BITS)) + TN_OS_PAGE;
 	tn_table_entry *leaf = tn_os_reserve(size, TN_OS_PAGE);
 	if (leaf == NULL)
 		return false;
@@ -99,6 +110,17 @@ static bool table_add_leaves(const char *p, size_t size) {
 		if (!table_add_leaf(i << LEAF_BITS))
 			return false;
 	return true;
+}
+
+/* Zeros are not written: they would take a page for each leaf. Under the lock. */
+static void table_set_node(uintptr_t base, size_t size, size_t node) {
+	for (uintptr_t at = base; at < base + size; at += (uintptr_t)1 << TN_TABLE_UNIT_BITS)
+		if (node != 0)
+			tn_set(tn_table_node_at(at), (uint8_t)node, TN_RELAXED);
+}
+
+size_t tn_pages_node_of(const void *p) {
+	return tn_os_nodes() == 1 ? 0 : tn_get(tn_table_node_at((uintptr_t)p), TN_RELAXED);
 }
 
 bool tn_pages_set_owner(void *base, void *owner) {
@@ -160,7 +182,11 @@ static bool pages_has_huge(void) {
 	return pages.huge;
 }
 
-static bool pages_add_region(size_t at_least) {
+static home *pages_home_of(uintptr_t chunk) {
+	return &pages.homes[tn_pages_node_of((void *)chunk)];
+}
+
+static bool pages_add_region(home *h, size_t at_least) {
 	size_t size = tn_max(pages.next_region_bytes, at_least);
 	char *p = NULL;
 	/* A process with little address space left (RLIMIT_AS) may still have room for a smaller one. */
@@ -175,83 +201,85 @@ static bool pages_add_region(size_t at_least) {
 	}
 	if (pages_has_huge())
 		tn_os_huge(p, size);
-	pages.region = p;
-	pages.region_bytes = size;
-	pages.carved_bytes = pages.committed_bytes = 0;
+	table_set_node((uintptr_t)p, size, (size_t)(h - pages.homes));
+	h->region = p;
+	h->region_bytes = size;
+	h->carved_bytes = h->committed_bytes = 0;
 	pages.reserved_bytes += size;
 	if (pages.next_region_bytes < REGION_BYTES_MAX)
 		pages.next_region_bytes *= 2;
 	return true;
 }
 
-static bool pages_commit(size_t end) {
-	if (end <= pages.committed_bytes)
+static bool pages_commit(home *h, size_t end) {
+	if (end <= h->committed_bytes)
 		return true;
-	size_t step = tn_round_up(end - pages.committed_bytes, COMMIT_STEP);
-	step = tn_min(step, pages.region_bytes - pages.committed_bytes);
-	if (!tn_os_commit(pages.region + pages.committed_bytes, step))
+	size_t step = tn_round_up(end - h->committed_bytes, COMMIT_STEP);
+	step = tn_min(step, h->region_bytes - h->committed_bytes);
+	if (!tn_os_commit(h->region + h->committed_bytes, step))
 		return false;
-	pages.committed_bytes += step;
+	h->committed_bytes += step;
 	return true;
 }
 
-static void *pages_carve_chunk(unsigned class) {
+static void *pages_carve_chunk(home *h, unsigned class) {
 	size_t size = CLASS_BYTES(class);
-	size_t start = tn_round_up(pages.carved_bytes, size);
-	if (start + size > pages.region_bytes) {
-		if (!pages_add_region(size))
+	size_t start = tn_round_up(h->carved_bytes, size);
+	if (start + size > h->region_bytes) {
+		if (!pages_add_region(h, size))
 			return NULL;
 		start = 0;
 	}
-	if (!pages_commit(start + size))
+	if (!pages_commit(h, start + size))
 		return NULL;
 	/* The gap that alignment leaves is made of smaller chunks, each aligned to its size. */
-	while (pages.carved_bytes < start) {
+	while (h->carved_bytes < start) {
 		unsigned gap = 0;
-		while ((pages.carved_bytes & CLASS_BYTES(gap)) == 0)
+		while ((h->carved_bytes & CLASS_BYTES(gap)) == 0)
 			gap++;
-		pages_push(&pages.cold[gap], (uintptr_t)pages.region + pages.carved_bytes);
-		pages.carved_bytes += CLASS_BYTES(gap);
+		pages_push(&h->cold[gap], (uintptr_t)h->region + h->carved_bytes);
+		h->carved_bytes += CLASS_BYTES(gap);
 	}
-	pages.carved_bytes = start + size;
-	return pages.region + start;
+	h->carved_bytes = start + size;
+	return h->region + start;
 }
 
-static void *pages_take_chunk(unsigned class) {
-	uintptr_t chunk = pages_pop(&pages.warm[class]);
+static void *pages_take_chunk(home *h, unsigned class) {
+	uintptr_t chunk = pages_pop(&h->warm[class]);
 	if (chunk != 0) {
 		pages.warm_bytes -= CLASS_BYTES(class);
-		pages.low[class] = tn_min(pages.low[class], pages.warm[class].count);
+		h->low[class] = tn_min(h->low[class], h->warm[class].count);
 		return (void *)chunk;
 	}
-	chunk = pages_pop(&pages.cold[class]);
-	return chunk != 0 ? (void *)chunk : pages_carve_chunk(class);
+	chunk = pages_pop(&h->cold[class]);
+	return chunk != 0 ? (void *)chunk : pages_carve_chunk(h, class);
 }
 
-static void pages_make_cold(unsigned class, uintptr_t chunk) {
+static void pages_make_cold(home *h, unsigned class, uintptr_t chunk) {
 	tn_os_decommit((void *)chunk, CLASS_BYTES(class));
-	pages_push(&pages.cold[class], chunk);
+	pages_push(&h->cold[class], chunk);
 }
 
-static size_t pages_cool(unsigned class, size_t count) {
+static size_t pages_cool(home *h, unsigned class, size_t count) {
 	for (size_t i = 0; i < count; i++)
-		pages_make_cold(class, pages_pop(&pages.warm[class]));
+		pages_make_cold(h, class, pages_pop(&h->warm[class]));
 	pages.warm_bytes -= count * CLASS_BYTES(class);
-	pages.low[class] = pages.warm[class].count;
+	h->low[class] = h->warm[class].count;
 	return count * CLASS_BYTES(class);
 }
 
 static void pages_give_chunk(unsigned class, void *p) {
+	home *h = pages_home_of((uintptr_t)p);
 	size_t size = CLASS_BYTES(class);
 	if (size > TN_PAGES_WARM_CHUNK_BYTES || pages.warm_bytes + size > TN_PAGES_WARM_BYTES) {
-		pages_make_cold(class, (uintptr_t)p);
+		pages_make_cold(h, class, (uintptr_t)p);
 		return;
 	}
-	pages_push(&pages.warm[class], (uintptr_t)p);
+	pages_push(&h->warm[class], (uintptr_t)p);
 	pages.warm_bytes += size;
-	if (++pages.ticks[class] >= TICK) {
-		pages.ticks[class] = 0;
-		pages_cool(class, (pages.low[class] + 1) / 2);
+	if (++h->ticks[class] >= TICK) {
+		h->ticks[class] = 0;
+		pages_cool(h, class, (h->low[class] + 1) / 2);
 	}
 }
 
@@ -262,7 +290,7 @@ static void pages_quarantine(unsigned class, void *p) {
 	if (!tn_os_protect(p, size)) {
 		/* A part of it may be protected already; what stays so is not used again. */
 		if (tn_os_unprotect(p, size))
-			pages_push(&pages.cold[class], (uintptr_t)p);
+			pages_push(&pages_home_of((uintptr_t)p)->cold[class], (uintptr_t)p);
 		return;
 	}
 	pages_append(&pages.quarantine[class], (uintptr_t)p);
@@ -272,7 +300,7 @@ static void pages_quarantine(unsigned class, void *p) {
 	uintptr_t oldest = pages_pop(&pages.quarantine[class]);
 	pages.quarantine_bytes -= size;
 	if (tn_os_unprotect((void *)oldest, size))
-		pages_push(&pages.cold[class], oldest);
+		pages_push(&pages_home_of(oldest)->cold[class], oldest);
 }
 
 /* ---- the thread's chunks ---- */
@@ -327,8 +355,11 @@ void *tn_pages_acquire(size_t size, size_t align) {
 		return thread_cache.slot[class][--thread_cache.count[class]];
 	if (class == CLASS_COUNT)
 		return pages_take_alone(size, align);
+	const size_t nodes = tn_os_nodes(), node = tn_os_node();
+	void *p = NULL;
 	tn_os_lock();
-	void *p = pages_take_chunk(class);
+	for (size_t i = 0; i < nodes && p == NULL; i++)
+		p = pages_take_chunk(&pages.homes[(node + i) % nodes], class);
 	tn_os_unlock();
 	return p;
 }
@@ -340,7 +371,7 @@ void tn_pages_release(void *p, size_t size, size_t align) {
 		return;
 	}
 	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && pages_may_keep() &&
-		thread_cache.count[class] < pages_thread_slots(class)) {
+		thread_cache.count[class] < pages_thread_slots(class) && tn_pages_node_of(p) == tn_os_node()) {
 		thread_cache.slot[class][thread_cache.count[class]++] = p;
 		return;
 	}
@@ -416,11 +447,13 @@ size_t tn_pages_trim(void) {
 	tn_os_lock();
 	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0) {
-			pages_make_cold(class, (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]]);
+			uintptr_t chunk = (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]];
+			pages_make_cold(pages_home_of(chunk), class, chunk);
 			bytes += CLASS_BYTES(class);
 		}
-	for (unsigned class = 0; class < CLASS_COUNT; class ++)
-		bytes += pages_cool(class, pages.warm[class].count);
+	for (home *h = pages.homes; h < pages.homes + tn_os_nodes(); h++)
+		for (unsigned class = 0; class < CLASS_COUNT; class ++)
+			bytes += pages_cool(h, class, h->warm[class].count);
 	tn_os_unlock();
 	return bytes;
 }
@@ -430,8 +463,12 @@ void tn_pages_stats(tn_stats *stats) {
 	tn_os_lock();
 	stats->reserved_bytes = pages.reserved_bytes;
 	stats->cached_bytes = pages.warm_bytes;
-	for (unsigned class = 0; class < CLASS_COUNT; class ++)
-		stats->chunk_count += pages.warm[class].count;
+	for (size_t i = 0; i < tn_os_nodes(); i++)
+		for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+			size_t count = pages.homes[i].warm[class].count;
+			stats->chunk_count += count;
+			stats->node_bytes[i] += count * CLASS_BYTES(class);
+		}
 	tn_os_unlock();
 }
 

@@ -47,6 +47,10 @@ static inline size_t tn_pages_reserved(size_t size, size_t align) {
 	return whole <= TN_OS_PAGE ? TN_OS_PAGE : (whole & (whole - 1)) == 0 ? whole : power;
 }
 
+/* The memory node to which a chunk belongs that tn_pages_acquire returned: chunks of one node come back
+ * to that node. */
+size_t tn_pages_node_of(const void *p);
+
 /* Writes the side table: the owner of the chunk that begins at `base`, for those owners that are looked
  * up by pointer (tn_pages_owner).
  *

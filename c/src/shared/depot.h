@@ -17,6 +17,10 @@
  *   |         what these can spare
  *   `- take   without memory, what others need
  *
+ * On a machine with several memory nodes (NUMA) each node has a common depot and shards. A thread uses
+ * those of the node that it runs on, and a magazine goes to those of the node that its slots belong to.
+ * The depots' numbers take turns: number n is of node n % nodes, and the first of each node is common.
+ *
  * Surplus: the fewest full magazines in a window are those that the window did not need. Those that two
  * windows in a row did not need are surplus (as the victim generation of Go's sync.Pool, with the low
  * watermark of the h2o web server). The owner says how long a window is. It ends for all depots at
@@ -83,9 +87,11 @@ enum {
 };
 _Static_assert(sizeof(depot) <= DEPOT_BYTES, "a depot fits into its place");
 
-/* All depots of a cache. Number 0 is the common one, the others are shards. */
+/* All depots of a cache. Number 0 is the common one, the others are shards: with several nodes the first
+ * of these are the common ones of the other nodes. */
 typedef struct depots {
 	size_t magazine_slots; /* with so many a partial magazine is full */
+	size_t nodes;          /* that it tells apart */
 	size_t most_slots;     /* bounds of what all depots hold, SIZE_MAX: none */
 	size_t most_weight;
 	TN_ATOMIC(size_t) shard_slots; /* bound of what each depot keeps, SIZE_MAX: none */
@@ -103,6 +109,7 @@ typedef struct depots {
 /* A thread's place among the depots. It is given shard after shard, so that few threads share one. */
 typedef struct depot_seat {
 	uint8_t own;    /* the number of its depot */
+	uint8_t node;   /* that the thread was on lately */
 	uint8_t from;   /* of the last shard in which it found a foreign magazine */
 	uint8_t tended; /* of the depot that it looks after next */
 	uint8_t rest;   /* exchanges until then */
@@ -123,6 +130,15 @@ static inline depot *depot_at(depots *all, size_t number) {
 /* Depots, the common one included. */
 static inline size_t tn_depots_count(const depots *all) {
 	return 1 + tn_get(&all->shard_count, TN_ACQUIRE);
+}
+
+/* Whether a node has depots: the first one always, the others once there are shards. */
+static inline bool depots_has_node(const depots *all, size_t node) {
+	return node < tn_depots_count(all);
+}
+
+static inline bool depots_are_near(const depots *all, size_t number, size_t node) {
+	return all->nodes == 1 || number % all->nodes == node;
 }
 
 /* The first of a magazine's slots at rest. */
@@ -366,21 +382,25 @@ static inline magazine *depot_take_surplus(depots *all, depot *d) {
 
 /* ---- exchanges ---- */
 
-/* Gives a thread its shard, once there are shards. */
+/* Gives a thread a shard of its node, once there are shards; another one when it is on another node. A
+ * node without shards has its common depot. */
 static inline void depots_take_seat(depots *all, depot_seat *seat) {
-	size_t count = tn_get(&all->shard_count, TN_ACQUIRE);
-	if (seat->own == 0 && count > 0)
-		seat->own = (uint8_t)(1 + tn_add(&all->seats, 1, TN_RELAXED) % count);
+	const size_t count = tn_depots_count(all);
+	if (count == 1 || (seat->own != 0 && depots_are_near(all, seat->own, seat->node)))
+		return;
+	const size_t of_node = count / all->nodes;
+	size_t turn = of_node == 1 ? 0 : 1 + tn_add(&all->seats, 1, TN_RELAXED) % (of_node - 1);
+	seat->own = (uint8_t)(turn * all->nodes + seat->node);
 }
 
-/* Looks into the shards of other threads, first into the one that had some the last time. */
+/* Looks into the shards of other threads on the node, or for `all_of_it` on all, first into the one that had some the last time. */
 static inline magazine *depots_take_foreign(
 	depots *all, depot_seat *seat, magazine *spare, bool all_of_it) {
 	size_t count = tn_get(&all->shard_count, TN_ACQUIRE), at = seat->from;
 	for (size_t i = 0; i < count; i++, at++) {
 		at = at == 0 || at > count ? 1 : at;
-		magazine *m =
-			at == seat->own ? NULL : depot_take_foreign(all, depot_at(all, at), spare, all_of_it);
+		bool may = at != seat->own && (all_of_it || depots_are_near(all, at, seat->node));
+		magazine *m = may ? depot_take_foreign(all, depot_at(all, at), spare, all_of_it) : NULL;
 		if (m == NULL)
 			continue;
 		seat->from = (uint8_t)at;
@@ -399,20 +419,26 @@ static inline magazine *tn_depots_take_full(
 	magazine *m = NULL;
 	if (seat->own != 0)
 		m = depot_take_own(all, depot_at(all, seat->own), spare);
-	if (m == NULL)
-		m = depot_take_full(all, &all->common, spare);
+	if (m == NULL && depots_has_node(all, seat->node))
+		m = depot_take_full(all, depot_at(all, seat->node), spare);
 	if (m == NULL)
 		m = depots_take_foreign(all, seat, spare, all_of_it);
+	if (m == NULL && all_of_it)
+		m = depot_take_full(all, &all->common, spare);
 	seat->moved += m == NULL ? 0 : (uint32_t)m->count;
 	return m;
 }
 
-/* Gives a full magazine and takes an empty one, NULL when there is none. Returns whether there was
- * room, in the thread's depot and in all together: if not, `m` stays the caller's. */
-static inline bool tn_depots_give_full(depots *all, depot_seat *seat, magazine *m, magazine **empty) {
+/* Gives a full magazine, whose slots are of node `home`, and takes an empty one, NULL when there is none.
+ * Returns whether there was room, in the thread's depot and in all together: if not, `m` stays the
+ * caller's. A magazine that is another node's goes to the shard there that stands for the thread's. */
+static inline bool tn_depots_give_full(
+	depots *all, depot_seat *seat, size_t home, magazine *m, magazine **empty) {
 	*empty = NULL;
 	depots_take_seat(all, seat);
-	depot *d = depot_at(all, seat->own);
+	if (!depots_has_node(all, home))
+		return false;
+	depot *d = depot_at(all, seat->own == 0 ? home : seat->own - seat->node + home);
 	if (!depot_has_room(all, d, m) || !depots_charge(all, m))
 		return false;
 	seat->moved += (uint32_t)m->count;
@@ -430,7 +456,7 @@ static inline bool tn_depots_give_full(depots *all, depot_seat *seat, magazine *
 /* Takes an empty magazine of the thread's shard or of the common depot; NULL when there is none. */
 static inline magazine *tn_depots_take_empty(depots *all, const depot_seat *seat) {
 	magazine *m = tn_depot_take_empty(depot_at(all, seat->own));
-	return m != NULL || seat->own == 0 ? m : tn_depot_take_empty(&all->common);
+	return m != NULL || seat->own == 0 ? m : tn_depot_take_empty(depot_at(all, seat->node));
 }
 
 /* Moves slots from `m` to the partial magazine `to`, as many as fit. */
@@ -455,15 +481,15 @@ static inline void tn_depots_end_need(depots *all, const depot_seat *seat) {
 	depot_leave(d);
 }
 
-/* Gives the common depot a magazine with any number of slots. Returns whether there was room: if not,
- * `m` stays the caller's. `in_spite` of the bounds there always is. */
-static inline bool tn_depots_give_some(depots *all, magazine *m, bool in_spite) {
+/* Gives the common depot of node `home` a magazine with any number of slots. Returns whether there was
+ * room: if not, `m` stays the caller's. `in_spite` of the bounds there always is. */
+static inline bool tn_depots_give_some(depots *all, size_t home, magazine *m, bool in_spite) {
 	if (in_spite)
 		depots_charge_in_spite(all, m);
-	else if (!depots_charge(all, m))
+	else if (!depots_has_node(all, home) || !depots_charge(all, m))
 		return false;
 	tn_add(&all->moved, (size_t)m->count, TN_RELAXED);
-	depot *d = &all->common;
+	depot *d = depot_at(all, depots_has_node(all, home) ? home : 0);
 	depot_enter(d);
 	depot_count_in(d, m);
 	depot_count(&d->exchanges);
@@ -519,12 +545,13 @@ static inline magazine *tn_depots_take_surplus(depots *all, depot_seat *seat, bo
 /* ---- shards ---- */
 
 /* One for each processor, and a few where these are few: more gain nothing. Above SHARDS_MOST a look
- * through all of them costs more than it saves (docs/scaling.md). */
-static inline size_t tn_depots_shards_for(size_t processors) {
+ * through all of them costs more than it saves (docs/scaling.md). With the common depot, as many for
+ * each node. */
+static inline size_t tn_depots_shards_for(size_t processors, size_t nodes) {
 	size_t count = SHARDS_LEAST;
 	while (count < processors && count < SHARDS_MOST)
 		count *= 2;
-	return count;
+	return nodes == 1 ? count : count / nodes * nodes - 1;
 }
 
 /* Puts so many shards into the pages. */

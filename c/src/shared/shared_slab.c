@@ -103,6 +103,12 @@ static void shared_read_idle(tn_stats *stats, idle_slots idle) {
 	stats->peak_bytes = tn_max(stats->peak_bytes, stats->live_bytes);
 }
 
+static void shared_read_nodes(const shared_slab *s, tn_stats *stats) {
+	const stock *k = &s->stock;
+	for (size_t i = 0; i < k->nodes; i++)
+		stats->node_bytes[i] = tn_get(&k->at_node[i].chunk_count, TN_RELAXED) * k->grid.chunk_bytes;
+}
+
 void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed) {
 	(void)from;
 	const shared_slab *s = object;
@@ -110,6 +116,7 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 	listed->stats.live_count = tn_min(stock_count_outside(&s->stock), listed->stats.slot_count);
 	shared_read_idle(&listed->stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
 	tn_cache_read_exchanges(&s->cache, &listed->stats);
+	shared_read_nodes(s, &listed->stats);
 }
 
 /* Ends a call that holds the lock: does the trim that a reader asked for, publishes the figures, gives
@@ -159,6 +166,26 @@ static size_t shared_weight_of(const cache *c, void *const *slots, size_t count)
 	return 0;
 }
 
+/* The newest slot tells the node. Those of other nodes are moved to the front, and from there to their
+ * chunks; the rest stays in its order. */
+static size_t shared_sort_home(cache *c, magazine *m) {
+	const stock *k = &shared_of_cache(c)->stock;
+	void **slots = depot_first_slot(m);
+	const size_t count = m->count, home = stock_chunk_of(k, slots[count - 1], "flush")->node;
+	size_t others = count;
+	for (size_t i = count; i-- > 0;) {
+		if (stock_chunk_of(k, slots[i], "flush")->node != home)
+			continue;
+		void *slot = slots[i];
+		slots[i] = slots[--others];
+		slots[others] = slot;
+	}
+	if (others > 0)
+		shared_give_slots(c, slots, others);
+	m->count -= others;
+	return home;
+}
+
 static magazine *shared_take_magazine(cache *c) {
 	shared_slab *s = shared_of_cache(c);
 	stock *k = &s->stock;
@@ -190,6 +217,7 @@ static const cache_owner slab_owner = {
 	.weight_of = shared_weight_of,
 	.take_magazine = shared_take_magazine,
 	.give_magazine = shared_give_magazine,
+	.sort_home = shared_sort_home,
 	.window_of = shared_window_of,
 };
 
@@ -395,6 +423,7 @@ void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	shared_read(s, stats);
 	shared_read_idle(stats, tn_cache_idle(&s->cache));
 	tn_cache_read_exchanges(&s->cache, stats);
+	shared_read_nodes(s, stats);
 	s->peak = stats->peak_bytes / s->stock.grid.slot_size;
 	tn_cache_unlock_owner(&s->lock);
 	memcpy(stats->name, s->stock.name, sizeof stats->name);
@@ -453,7 +482,8 @@ tn_shared_slab *tn_shared_slab_make(
 			.init = o->init,
 			.fini = o->fini,
 			.ctx = o->ctx,
-			.kind = kind}};
+			.kind = kind,
+			.nodes = tn_os_nodes()}};
 	stock *k = &draft.stock;
 	if (!tn_stock_lay_out(k, align, grid_chunk_bytes(o->chunk_bytes, size, o->limit_bytes)))
 		return errno = EINVAL, NULL;

@@ -177,6 +177,38 @@ static bool cache_push(local *l, void *p) {
 
 /* ---- between threads, depot and owner ---- */
 
+/* Exchanges of more than one thread, or of several nodes, need shards. Without memory for them all threads go on with the
+ * common depot. Shards lie in pages as magazines do, and stay until the cache ends: other threads look
+ * at them without a lock. Around a fork the registry's lock keeps their number. */
+static void cache_make_shards(cache *c) {
+	bool alone = tn_get(&c->local_count, TN_RELAXED) < 2 && c->depots.nodes == 1;
+	if (alone || tn_get(&c->sharded, TN_RELAXED) != 0 || tn_swap(&c->sharded, 1, TN_RELAXED) != 0)
+		return;
+	size_t count = tn_depots_shards_for(tn_os_processors(), c->depots.nodes);
+	for (size_t i = 0; i * DEPOTS_IN_PAGE < count; i++) {
+		c->depots.pages[i] = (char *)c->owner->take_magazine(c);
+		if (c->depots.pages[i] == NULL)
+			count = tn_min(count, i * DEPOTS_IN_PAGE);
+	}
+	tn_lock_take(&registry.lock);
+	tn_depots_make_shards(&c->depots, count);
+	tn_lock_give(&registry.lock);
+}
+
+/* Before an exchange: notes on which node the thread runs now. A node's slots need its depots. */
+static void cache_set_node(cache *c, local *l) {
+	if (c->depots.nodes == 1)
+		return;
+	l->seat.node = (uint8_t)tn_os_node();
+	cache_make_shards(c);
+}
+
+/* The node that a magazine is to go to, when its slots are sorted. */
+static size_t cache_home_of(cache *c, const local *l, magazine *m) {
+	bool sorted = c->depots.nodes > 1 && m->count > 0 && c->owner->sort_home != NULL;
+	return sorted ? c->owner->sort_home(c, m) : l->seat.node;
+}
+
 static magazine *cache_take_magazine(cache *c, local *l) {
 	magazine *m = tn_depots_take_empty(&c->depots, &l->seat);
 	return m != NULL ? m : c->owner->take_magazine(c);
@@ -199,13 +231,14 @@ static void cache_return_magazine(cache *c, magazine *m) {
 static void cache_give_all(cache *c, local *l) {
 	magazine *held[2];
 	tn_depots_end_need(&c->depots, &l->seat);
+	cache_set_node(c, l);
 	cache_unload_both(l, held);
 	for (size_t i = 0; i < 2; i++) {
 		magazine *m = held[i];
 		if (m == NULL)
 			continue;
 		m->weight = m->count == 0 ? 0 : c->owner->weight_of(c, depot_first_slot(m), m->count);
-		if (!tn_depots_give_some(&c->depots, m, false))
+		if (!tn_depots_give_some(&c->depots, cache_home_of(c, l, m), m, false))
 			cache_return_magazine(c, m);
 	}
 }
@@ -255,6 +288,7 @@ static bool cache_return_empties(cache *c, local *l) {
 /* The loaded magazine is empty: loads previous, or one of a depot, if there are slots. `all_of_it`:
  * also what other threads need. */
 static bool cache_refill(cache *c, local *l, bool all_of_it) {
+	cache_set_node(c, l);
 	cache_begin_change(l);
 	magazine *full = l->previous;
 	bool exchanged = tn_get(&l->previous_count, TN_RELAXED) == 0;
@@ -309,24 +343,6 @@ static void *cache_take_slot(cache *c, local *l) {
 	return cache_refill(c, l, false) ? cache_pop(l) : cache_take_from_owner(c, l);
 }
 
-/* Exchanges of more than one thread need shards. Without memory for them all threads go on with the
- * common depot. As locals, shards are the library's own, and stay until the cache ends: other threads
- * look at them without a lock. Around a fork the registry's lock keeps their number. */
-static void cache_make_shards(cache *c) {
-	if (tn_get(&c->local_count, TN_RELAXED) < 2 || tn_get(&c->sharded, TN_RELAXED) != 0 ||
-		tn_swap(&c->sharded, 1, TN_RELAXED) != 0)
-		return;
-	size_t count = tn_depots_shards_for(tn_os_processors());
-	for (size_t i = 0; i * DEPOTS_IN_PAGE < count; i++) {
-		c->depots.pages[i] = (char *)tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
-		if (c->depots.pages[i] == NULL)
-			count = i * DEPOTS_IN_PAGE;
-	}
-	tn_lock_take(&registry.lock);
-	tn_depots_make_shards(&c->depots, count);
-	tn_lock_give(&registry.lock);
-}
-
 /* Both magazines are full: previous goes to a depot. If there is no room, the slots go to the owner.
  * Returns an empty magazine, or NULL. */
 static magazine *cache_return_previous(cache *c, local *l) {
@@ -337,8 +353,10 @@ static magazine *cache_return_previous(cache *c, local *l) {
 	size_t fit = each == 0 ? l->capacity : c->depots.most_weight / TN_SHARES_OF_BOUND / each;
 	l->capacity = (uint16_t)tn_min(l->capacity, tn_max(fit, 1));
 	cache_make_shards(c);
+	cache_set_node(c, l);
+	size_t home = cache_home_of(c, l, full);
 	cache_begin_change(l);
-	bool taken = tn_depots_give_full(&c->depots, &l->seat, full, &empty);
+	bool taken = tn_depots_give_full(&c->depots, &l->seat, home, full, &empty);
 	cache_set_previous(l, NULL, 0);
 	cache_end_change(l);
 	if (taken)
@@ -748,7 +766,7 @@ static void cache_adopt_magazines(cache *c, local *l) {
 	for (size_t i = 0; i < 2; i++)
 		if (held[i] != NULL) {
 			held[i]->weight = 0;
-			tn_depots_give_some(&c->depots, held[i], true);
+			tn_depots_give_some(&c->depots, l->seat.node, held[i], true);
 		}
 }
 
@@ -779,6 +797,7 @@ static void cache_end_lost_threads(void) {
 
 void tn_cache_make(cache *c) {
 	c->depots.magazine_slots = c->most_capacity;
+	c->depots.nodes = tn_os_nodes();
 	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
@@ -819,5 +838,5 @@ void tn_cache_end(cache *c) {
 		for (magazine *m; (m = tn_depot_take_any(&c->depots, depot_at(&c->depots, i))) != NULL;)
 			c->owner->give_magazine(c, m);
 	for (size_t i = 0; i * DEPOTS_IN_PAGE < count - 1; i++)
-		tn_pages_release(c->depots.pages[i], TN_OS_PAGE, TN_OS_PAGE);
+		c->owner->give_magazine(c, (magazine *)(void *)c->depots.pages[i]);
 }

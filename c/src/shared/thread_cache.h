@@ -31,6 +31,9 @@ typedef struct cache_owner {
 	/* A page for a magazine, or NULL; and back. */
 	magazine *(*take_magazine)(cache *c);
 	void (*give_magazine)(cache *c, magazine *m);
+	/* With several memory nodes: the node of the slots in a magazine that leaves the thread; those of
+	 * other nodes go to the owner first. NULL: slots have no node. */
+	size_t (*sort_home)(cache *c, magazine *m);
 	/* After how many slots that came or went a window of the depot is over; 0 ends it now. */
 	size_t (*window_of)(cache *c);
 } cache_owner;
@@ -48,9 +51,9 @@ typedef struct local {
 	TN_GUARDED(magazine *) loaded;   /* or NULL */
 	TN_GUARDED(magazine *) previous; /* or NULL */
 	TN_ATOMIC(size_t) previous_count;
-	uint16_t capacity;  /* slots of the magazines that it fills */
-	uint16_t exchanges; /* with depots, since it grew */
-	bool handled;       /* a caller has its address */
+	uint16_t capacity; /* slots of the magazines that it fills */
+	uint8_t exchanges; /* with depots, since it grew */
+	bool handled;      /* a caller has its address */
 	depot_seat seat;
 	const void *thread;
 	struct local *next_of_thread;

@@ -6,8 +6,8 @@
  * I1  a bit is 1 for a slot that is carved and free in its chunk; every other carved slot is outside:
  *     handed out, or in a magazine.
  * I2  outside = carved - the sum of all chunks' free slots.
- * I3  a chunk with slots to give is in the list of its rank, by how full it is; the last rank has the
- *     empty ones.
+ * I3  a chunk with slots to give is in its node's list of its rank, by how full it is; the last rank
+ *     has the empty ones.
  * I4  the page layer's table names the stock as the owner of each of its chunks; all chunks are
  *     counted; the bytes taken are at most limit_bytes. */
 #include "stock.h"
@@ -72,6 +72,7 @@ static size_t stock_rank_of(const stock *s, const chunk *c) {
 static void stock_unlink_chunk(stock *s, chunk *c) {
 	s->ranked_count -= c->link != NULL;
 	s->empty_count -= c->empty;
+	s->at_node[c->node].empty_count -= c->empty;
 	c->empty = false;
 	TN_LIST_UNLINK(c, next, link);
 }
@@ -82,22 +83,36 @@ static void stock_settle_chunk(stock *s, chunk *c) {
 	if (stock_count_left(s, c) == 0)
 		return;
 	size_t rank = stock_rank_of(s, c);
-	chunk **list = &s->ranks[rank];
+	chunk **list = &s->at_node[c->node].ranks[rank];
 	TN_LIST_PUSH(list, c, next, link);
 	c->empty = rank == STOCK_EMPTY;
 	s->empty_count += c->empty;
+	s->at_node[c->node].empty_count += c->empty;
 	s->ranked_count++;
 }
 
-/* The fullest chunk with free slots; if there are none, with fresh ones; or NULL. At most one chunk in
- * use has fresh slots, so others are found at once. */
-static chunk *stock_find_chunk(const stock *s) {
+/* The fullest chunk of a node with free slots; if there are none, with fresh ones; or NULL. At most one
+ * chunk in use has fresh slots, so others are found at once. */
+static chunk *stock_find_chunk(const stock *s, size_t node) {
 	bool free = stock_count_outside(s) < s->carved;
+	chunk *const *ranks = s->at_node[node].ranks;
 	for (size_t i = 0; i <= STOCK_EMPTY; i++)
-		for (chunk *c = s->ranks[i]; c != NULL; c = c->next)
+		for (chunk *c = ranks[i]; c != NULL; c = c->next)
 			if (!free || c->free > 0)
 				return c;
+	/* The free slots may all be other nodes'. */
+	for (size_t i = 0; free && s->nodes > 1 && i <= STOCK_EMPTY; i++)
+		if (ranks[i] != NULL)
+			return ranks[i];
 	return NULL;
+}
+
+/* A chunk of another node: for a thread whose node has no memory. */
+static chunk *stock_find_far_chunk(const stock *s, size_t node) {
+	chunk *c = NULL;
+	for (size_t i = 1; i < s->nodes && c == NULL; i++)
+		c = stock_find_chunk(s, (node + i) % s->nodes);
+	return c;
 }
 
 /* ---- chunks ---- */
@@ -110,6 +125,12 @@ static const grid *stock_choose_grid(stock *s) {
 		return &s->guarded;
 	tn_add(&guarded_bytes, 0 - s->grid.chunk_bytes, TN_RELAXED);
 	return &s->grid;
+}
+
+static void stock_count_chunk(stock *s, const chunk *c, size_t more) {
+	TN_ATOMIC(size_t) *count = &s->at_node[c->node].chunk_count;
+	tn_set(count, tn_get(count, TN_RELAXED) + more, TN_RELAXED);
+	s->chunk_count += more;
 }
 
 static chunk *stock_take_chunk(stock *s) {
@@ -125,10 +146,13 @@ static chunk *stock_take_chunk(stock *s) {
 	}
 	chunk *c = stock_chunk_at(s, (uintptr_t)base);
 	memset(c, 0, bytes - s->grid.head_offset);
+	bool placed = tn_chunk_is_paged(&s->source) && bytes <= TN_PAGES_CLASS_BYTES_MAX;
+	if (s->nodes > 1)
+		c->node = (uint8_t)(placed ? tn_pages_node_of(base) : tn_os_node());
 	c->base = base;
 	c->grid = stock_choose_grid(s);
 	TN_LIST_PUSH(&s->chunks, c, next_chunk, link_chunk);
-	s->chunk_count++;
+	stock_count_chunk(s, c, 1);
 	s->slot_count += c->grid->count;
 	s->taken_bytes += bytes;
 	return c;
@@ -148,7 +172,7 @@ static void stock_give_chunk(stock *s, chunk *c) {
 		tn_add(&guarded_bytes, 0 - bytes, TN_RELAXED);
 	stock_unlink_chunk(s, c);
 	TN_LIST_UNLINK(c, next_chunk, link_chunk);
-	s->chunk_count--;
+	stock_count_chunk(s, c, (size_t)-1);
 	s->slot_count -= c->grid->count;
 	s->carved -= stock_carved_of(c);
 	s->taken_bytes -= bytes;
@@ -158,8 +182,9 @@ static void stock_give_chunk(stock *s, chunk *c) {
 }
 
 void tn_stock_trim(stock *s, size_t keep) {
-	while (s->empty_count > keep)
-		stock_give_chunk(s, s->ranks[STOCK_EMPTY]);
+	for (stock_node *n = s->at_node; s->empty_count > keep && n < s->at_node + TN_OS_NODES; n++)
+		while (n->empty_count > keep)
+			stock_give_chunk(s, n->ranks[STOCK_EMPTY]);
 }
 
 void tn_stock_end(stock *s) {
@@ -226,9 +251,12 @@ static size_t stock_carve_one(stock *s, chunk *c, void **slot) {
 
 /* Takes free slots of one chunk, or fresh ones. The first may come from a new chunk. */
 static size_t stock_take_some(stock *s, void **slots, size_t count, size_t fresh, bool first) {
-	chunk *c = stock_find_chunk(s);
+	const size_t node = s->nodes > 1 ? tn_os_node() : 0;
+	chunk *c = stock_find_chunk(s, node);
 	if (c == NULL && first)
 		c = stock_take_chunk(s);
+	if (c == NULL && first)
+		c = stock_find_far_chunk(s, node);
 	if (c == NULL)
 		return 0;
 	size_t found = stock_take_free(s, c, slots, count);
@@ -392,10 +420,13 @@ void tn_stock_verify(const stock *s) {
 		chunks++;
 		empty += c->empty;
 	}
-	for (size_t rank = 0; rank <= STOCK_EMPTY; rank++)
-		for (const chunk *c = s->ranks[rank]; c != NULL; c = c->next, ranked++)
-			tn_stock_require(s, stock_rank_of(s, c) == rank && c->empty == (rank == STOCK_EMPTY),
-				"I3: a chunk is in the list of another rank");
+	for (size_t i = 0; i < TN_OS_NODES * (STOCK_RANKS + 1); i++) {
+		const size_t node = i / (STOCK_RANKS + 1), rank = i % (STOCK_RANKS + 1);
+		for (const chunk *c = s->at_node[node].ranks[rank]; c != NULL; c = c->next, ranked++)
+			tn_stock_require(s,
+				c->node == node && stock_rank_of(s, c) == rank && c->empty == (rank == STOCK_EMPTY),
+				"I3: a chunk is in the list of another rank or node");
+	}
 	tn_stock_require(s, ranked == s->ranked_count, "I3: the chunks in ranks do not add up");
 	tn_stock_require(s, chunks == s->chunk_count && empty == s->empty_count && slots == s->slot_count,
 		"I4: the chunks do not add up");

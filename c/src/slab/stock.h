@@ -6,6 +6,10 @@
  * A chunk's head is found from any pointer into the chunk (grid.h). The page layer's side table says
  * first that the chunk is one of this stock's, so memory behind a foreign pointer is never read.
  *
+ * A chunk belongs to a memory node (NUMA), and each node has its own lists of chunks: a thread takes
+ * slots of its node's chunks, and of others only when its node has no memory. A slab, which one thread
+ * uses at a time, tells no nodes apart.
+ *
  * One thread at a time; a shared slab's lock covers its stock. */
 #ifndef TENURE_STOCK_H
 #define TENURE_STOCK_H
@@ -48,10 +52,18 @@ typedef struct chunk {
 	size_t free;  /* bits that are set */
 	bool empty;   /* is in the list of empty chunks: all carved slots are free */
 	bool changed; /* slots came back, and it is in no rank until it is settled */
+	uint8_t node; /* below `nodes` of the stock */
 	uint64_t bits[];
 } chunk;
 
-/* tn_stock_set_up fills in the first fields; those up to `name` are the owner's to set before that. */
+/* The chunks of a memory node. */
+typedef struct stock_node {
+	chunk *ranks[STOCK_RANKS + 1];
+	size_t empty_count;
+	TN_ATOMIC(size_t) chunk_count; /* read by anyone */
+} stock_node;
+
+/* tn_stock_lay_out fills in the first fields; those up to `name`, and `nodes`, are the owner's to set. */
 typedef struct stock {
 	struct grid grid;
 	size_t states_offset, records_offset;
@@ -63,7 +75,8 @@ typedef struct stock {
 	const char *kind; /* its owner's name in panics */
 	char name[TN_NAME_BYTES + 1];
 
-	chunk *ranks[STOCK_RANKS + 1];
+	stock_node at_node[TN_OS_NODES];
+	size_t nodes; /* that it tells apart; 0: one */
 	chunk *chunks;
 	size_t chunk_count, empty_count;
 	size_t ranked_count;       /* chunks in the list of a rank, empty ones included */
@@ -94,7 +107,7 @@ void tn_stock_give(stock *s, void *const *slots, size_t count, const char *opera
  * returns  how many that are */
 size_t tn_stock_return_fresh(stock *s, void *const *slots, size_t count, const char *operation);
 
-/* Gives empty chunks back to their source until `keep` of them are left. */
+/* Gives empty chunks back to their source until each node has at most `keep` of them. */
 void tn_stock_trim(stock *s, size_t keep);
 
 /* Makes every slot one to carve again. Gives no chunk back. */

@@ -32,6 +32,7 @@ struct depot_scenario : engine::scenario {
 		memset((void *)seats, 0, sizeof seats);
 		memset((void *)magazines, 0, sizeof magazines);
 		all.magazine_slots = CAPACITY;
+		all.nodes = 1;
 		all.most_slots = most_slots;
 		all.most_weight = most_slots == SIZE_MAX ? SIZE_MAX : most_slots * SLOT_WEIGHT;
 		all.shard_slots = SIZE_MAX;
@@ -111,11 +112,11 @@ struct depot_scenario : engine::scenario {
 		return full;
 	}
 
-	/* Gives a full magazine for an empty one; whether there was room. */
-	bool give(unsigned number, magazine *full, magazine **spare) {
+	/* Gives a full magazine, of node `home`, for an empty one; whether there was room. */
+	bool give(unsigned number, magazine *full, magazine **spare, size_t home = 0) {
 		magazine *empty = NULL;
 		part_with(number, full);
-		bool room = tn_depots_give_full(&all, &seats[number], full, &empty);
+		bool room = tn_depots_give_full(&all, &seats[number], home, full, &empty);
 		if (!room)
 			receive(number, full);
 		if (empty != NULL)

@@ -12,7 +12,7 @@ struct gather : depot_scenario {
 
 	void flush(unsigned number, magazine *m) {
 		part_with(number, m);
-		if (!tn_depots_give_some(&all, m, in_spite))
+		if (!tn_depots_give_some(&all, 0, m, in_spite))
 			receive(number, m);
 	}
 

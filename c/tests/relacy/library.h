@@ -96,6 +96,19 @@ size_t tn_os_processors(void) {
 	return processors;
 }
 
+/* One memory node. */
+size_t tn_os_nodes(void) {
+	return 1;
+}
+
+size_t tn_os_node(void) {
+	return 0;
+}
+
+size_t tn_pages_node_of(const void *) {
+	return 0;
+}
+
 uint64_t tn_os_milliseconds(void) {
 	return milliseconds;
 }

@@ -132,7 +132,17 @@ MUTANTS = [
     ("shard_others_not_asked", "shards", "shared/depot.h", [
         ("\tif (m == NULL)\n\t\tm = depots_take_foreign(all, seat, spare, all_of_it);\n", "")]),
     ("shard_common_not_asked", "shards", "shared/depot.h", [
-        ("\tif (m == NULL)\n\t\tm = depot_take_full(all, &all->common, spare);\n", "")]),
+        ("\t\tm = depot_take_full(all, depot_at(all, seat->node), spare);\n", "\t\t;\n")]),
+    ("node_not_home", "shards", "shared/depot.h", [
+        ("seat->own - seat->node + home", "seat->own")]),
+    ("node_common_of_all", "shards", "shared/depot.h", [
+        ("depot_at(all, depots_has_node(all, home) ? home : 0);", "&all->common;")]),
+    ("node_not_asked", "shards", "shared/depot.h", [
+        ("(all_of_it || depots_are_near(all, at, seat->node))", "true")]),
+    ("node_seat_kept", "shards", "shared/depot.h", [
+        ("(seat->own != 0 && depots_are_near(all, seat->own, seat->node))", "seat->own != 0")]),
+    ("node_first_common_not_asked", "shards", "shared/depot.h", [
+        ("\tif (m == NULL && all_of_it)\n\t\tm = depot_take_full(all, &all->common, spare);\n", "")]),
     ("shard_left_to_itself", "shards", "shared/depot.h", [
         ("\tm = depot_take_surplus(all, depot_at(all, seat->tended));\n\tif (m == NULL)\n",
          "\tif (true)\n")]),

@@ -32,7 +32,7 @@ struct hand_over : depot_scenario {
 		magazine *full = fill(number, CAPACITY), *spare = NULL;
 		if (number == 2) {
 			part_with(number, full);
-			tn_depots_give_some(&all, full, false);
+			tn_depots_give_some(&all, 0, full, false);
 		} else {
 			give(number, full, &spare);
 		}
@@ -228,6 +228,63 @@ struct made_meanwhile : depot_scenario {
 	}
 };
 
+/* Two nodes with a common depot and a shard each. Thread 1 is on node 1, the others on node 0. Slots of
+ * thread 0 belong to node 1, those of the others to node 0. A thread finds slots of its node only. */
+struct nodes : depot_scenario {
+	nodes() : depot_scenario("two nodes", 3, SIZE_MAX, 3) {
+	}
+
+	void before() {
+		depot_scenario::before();
+		all.nodes = 2;
+		seats[1].node = 1;
+	}
+
+	size_t home_of(magazine *m) {
+		return number_of(*depot_first_slot(m)) < CAPACITY ? 1 : 0;
+	}
+
+	void flush(unsigned number, magazine *m) {
+		size_t home = home_of(m);
+		part_with(number, m);
+		tn_depots_give_some(&all, home, m, false);
+	}
+
+	magazine *take_near(unsigned number, magazine **spare) {
+		magazine *m = take(number, spare);
+		for (size_t i = 0; m != NULL && i < TN_AT(m->count); i++)
+			REQUIRE((number_of(depot_first_slot(m)[i]) < CAPACITY) == (seats[number].node == 1));
+		return m;
+	}
+
+	void thread(unsigned number) {
+		magazine *spare = NULL, *full = fill(number, CAPACITY);
+		if (number == 0) {
+			flush(number, full);
+			return;
+		}
+		give(number, full, &spare, home_of(full));
+		magazine *taken = take_near(number, &spare);
+		if (number == 2)
+			REQUIRE(taken != NULL);
+		if (taken != NULL)
+			flush(number, taken);
+	}
+
+	/* What is there for a node, its threads find. A thread that goes to another node finds what is
+	 * there. A thread that asks for all of it finds the rest. */
+	void after() {
+		magazine *spare = NULL;
+		REQUIRE(take_near(1, &spare) != NULL && take_near(1, &spare) == NULL);
+		seats[1].node = 0;
+		REQUIRE(take_near(1, &spare) != NULL && depots_are_near(&all, seats[1].own, 0));
+		seats[1].node = 1;
+		while (count_in_depots() > 0)
+			REQUIRE(take(1, &spare, true) != NULL);
+		depot_scenario::after();
+	}
+};
+
 int main(int argc, char **argv) {
 	own again;
 	hand_over two("hand over, 2 shards", 2), three("hand over, 3 shards", 3);
@@ -236,8 +293,9 @@ int main(int argc, char **argv) {
 	trim other;
 	decay idle;
 	made_meanwhile fresh;
+	nodes two_nodes;
 	bound slots("bound of slots", false), weight("bound of bytes", true);
 	engine::scenario *all[] = {
-		&again, &two, &three, &left, &own_need, &other, &idle, &fresh, &slots, &weight};
+		&again, &two, &three, &left, &own_need, &other, &idle, &fresh, &two_nodes, &slots, &weight};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }
