@@ -6,6 +6,10 @@
  * frees goes into the magazine of the thread that frees it. So no thread waits for an owner, and this
  * path has no atomic operation.
  *
+ * On a machine with several memory nodes (NUMA) a chunk belongs to a node. A thread gets slots of the
+ * node that it runs on while that has memory, and a slot that another node frees goes home with its
+ * magazine. Debug and slabs for one thread tell no nodes apart.
+ *
  * Memory that idle magazines can pin: a thread holds at most two magazines of free slots for each
  * shared slab that it has used, until it ends, flushes, or takes its first slow path after a trim. By
  * default a magazine has at most 508 slots and 256 KiB of them, and fewer if the thread has used the
@@ -35,8 +39,9 @@ typedef struct tn_shared_slab_options {
 	                          default: few at first, more as the thread exchanges more */
 	size_t limit_bytes;    /* the most ever taken from the source, with the slab's own record and the
 	                          magazines; default: no limit */
-	size_t retain_chunks;  /* chunks that stay when all their slots are back; default 1; TN_NONE: none.
-	                          Trim keeps none. tn_shared_slab_tune changes it */
+	size_t retain_chunks;  /* chunks that stay when all their slots are back; default 1; TN_NONE: none;
+	                          on each memory node so many. Trim keeps none. tn_shared_slab_tune changes
+	                          it */
 	size_t shard_slots;    /* free slots that a depot keeps for the threads of its shard; default: what
 	                          recent use needed; TN_NONE: none. tn_shared_slab_tune changes it */
 	/* `init` builds a slot once, when it is carved. `fini` takes it apart when its chunk goes back and

@@ -15,8 +15,8 @@
  *
  * Each memory node (NUMA) has lists and a region of its own. Threads of that node carve the region and
  * touch its pages first, which is when the system chooses where they are; and its chunks come back to
- * its lists, whichever thread releases them. A node's addresses serve another one only when there are no
- * others.
+ * its lists, whichever thread releases them. A node's addresses serve another node only when there are
+ * no others.
  *
  * I1  an entry is 0, an owner (even), or a link: the next chunk's address with bit 0 set.
  * I2  a chunk on a list has a link; one that is handed out or in a thread's cache has an owner or 0. */

@@ -87,8 +87,8 @@ enum {
 };
 _Static_assert(sizeof(depot) <= DEPOT_BYTES, "a depot fits into its place");
 
-/* All depots of a cache. Number 0 is the common one, the others are shards: with several nodes the first
- * of these are the common ones of the other nodes. */
+/* All depots of a cache. Number 0 is the common one, the others are shards: with several nodes the
+ * first of these are the common ones of the other nodes. */
 typedef struct depots {
 	size_t magazine_slots; /* with so many a partial magazine is full */
 	size_t nodes;          /* that it tells apart */
@@ -393,7 +393,8 @@ static inline void depots_take_seat(depots *all, depot_seat *seat) {
 	seat->own = (uint8_t)(turn * all->nodes + seat->node);
 }
 
-/* Looks into the shards of other threads on the node, or for `all_of_it` on all, first into the one that had some the last time. */
+/* Looks into the shards of other threads on the node, or for `all_of_it` on all nodes, first into the
+ * one that had some the last time. */
 static inline magazine *depots_take_foreign(
 	depots *all, depot_seat *seat, magazine *spare, bool all_of_it) {
 	size_t count = tn_get(&all->shard_count, TN_ACQUIRE), at = seat->from;
@@ -429,9 +430,10 @@ static inline magazine *tn_depots_take_full(
 	return m;
 }
 
-/* Gives a full magazine, whose slots are of node `home`, and takes an empty one, NULL when there is none.
- * Returns whether there was room, in the thread's depot and in all together: if not, `m` stays the
- * caller's. A magazine that is another node's goes to the shard there that stands for the thread's. */
+/* Gives a full magazine, whose slots are of node `home`, and takes an empty one, NULL when there is
+ * none. Returns whether there was room, in the thread's depot and in all together: if not, `m` stays
+ * the caller's. A magazine that is another node's goes to the shard there that stands for the
+ * thread's. */
 static inline bool tn_depots_give_full(
 	depots *all, depot_seat *seat, size_t home, magazine *m, magazine **empty) {
 	*empty = NULL;

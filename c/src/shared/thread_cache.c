@@ -177,9 +177,10 @@ static bool cache_push(local *l, void *p) {
 
 /* ---- between threads, depot and owner ---- */
 
-/* Exchanges of more than one thread, or of several nodes, need shards. Without memory for them all threads go on with the
- * common depot. Shards lie in pages as magazines do, and stay until the cache ends: other threads look
- * at them without a lock. Around a fork the registry's lock keeps their number. */
+/* Exchanges of more than one thread, or of several nodes, need shards. Without memory for them all
+ * threads go on with the common depot. Shards lie in pages as magazines do, and stay until the cache
+ * ends: other threads look at them without a lock. Around a fork the registry's lock keeps their
+ * number. */
 static void cache_make_shards(cache *c) {
 	bool alone = tn_get(&c->local_count, TN_RELAXED) < 2 && c->depots.nodes == 1;
 	if (alone || tn_get(&c->sharded, TN_RELAXED) != 0 || tn_swap(&c->sharded, 1, TN_RELAXED) != 0)

@@ -63,7 +63,8 @@ typedef struct stock_node {
 	TN_ATOMIC(size_t) chunk_count; /* read by anyone */
 } stock_node;
 
-/* tn_stock_lay_out fills in the first fields; those up to `name`, and `nodes`, are the owner's to set. */
+/* tn_stock_lay_out fills in the first fields; those up to `name`, and `nodes`, are the owner's to
+ * set. */
 typedef struct stock {
 	struct grid grid;
 	size_t states_offset, records_offset;

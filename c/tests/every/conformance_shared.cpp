@@ -7,8 +7,13 @@
 #include <chrono>
 #include <csignal>
 #include <future>
+#include <set>
 
 #include <pthread.h>
+
+extern "C" {
+#include "base/os.h"
+}
 
 namespace conformance_shared {
 namespace {
@@ -193,6 +198,92 @@ TEST(conformance, B42_fork) {
 	give(s.get(), slots);
 	tn_pool_put(p.get(), object);
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
+}
+
+/* Two threads take more slots in turn than their magazines hold. */
+TEST(conformance, B73_what_a_thread_freed_it_finds_again) {
+	if (debug_mode)
+		return;
+	shared_slab_owner s = make_shared_slab(64);
+	rendezvous both(2);
+	std::set<void *> own[2];
+	in_crowd(2, [&](size_t i) {
+		for (size_t round = 0; round < 30; round++) {
+			for (size_t turn = 0; turn < 2; turn++) {
+				both.meet();
+				if (turn != i)
+					continue;
+				std::vector<void *> slots = take(s.get(), 3000);
+				give(s.get(), slots);
+				if (round == 9)
+					own[i].insert(slots.begin(), slots.end());
+				for (void *p : slots)
+					EXPECT_TRUE(round < 10 || own[i].count(p) == 1);
+			}
+		}
+		both.meet();
+		tn_shared_slab_flush(s.get());
+	});
+	for (void *p : own[0])
+		EXPECT_EQ(own[1].count(p), 0u);
+	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
+}
+
+TEST(conformance, B74_tune) {
+	if (debug_mode)
+		return;
+	tn_shared_slab_options options = {};
+	options.chunk_bytes = 4 * kib;
+	options.magazine_slots = 8;
+	shared_slab_owner s = make_shared_slab(256, 0, options);
+	const size_t magazines = 2 * 2 * 8;
+	for (size_t chunks : {size_t{20}, size_t{3}, TN_NONE, size_t{30}}) {
+		tn_shared_slab_knobs knobs = {chunks, TN_NONE};
+		in_crowd(2, [&](size_t i) {
+			for (size_t round = 0; round < 20; round++) {
+				if (round == 10 && i == 0)
+					tn_shared_slab_tune(s.get(), &knobs);
+				give(s.get(), take(s.get(), 500));
+			}
+		});
+		size_t kept = chunks == TN_NONE ? 0 : chunks;
+		EXPECT_LE(stats_of(s.get()).chunk_count, kept + magazines);
+		give(s.get(), take(s.get(), 1000));
+		EXPECT_GE(stats_of(s.get()).chunk_count, kept);
+		EXPECT_LE(stats_of(s.get()).partial_live_count, magazines);
+	}
+}
+
+thread_local size_t here;
+
+/* In a child, which takes its machine for one of two nodes; c/tests/nodes has more. */
+TEST(conformance, B75_memory_nodes) {
+	if (debug_mode)
+		return;
+	const int status = in_child(
+		[] {
+			const size_t size = 64, count = 20000;
+			tn_os_set_nodes(2, [] { return here; });
+			shared_slab_owner s = make_shared_slab(size);
+			bool well = true;
+			for (size_t round = 0; round < 20; round++) {
+				std::vector<void *> slots = take(s.get(), count);
+				in_thread([&] {
+					here = 1;
+					give(s.get(), slots);
+				});
+				tn_stats stats = stats_of(s.get());
+				well &= stats.node_bytes[0] >= count * size && stats.node_bytes[0] < 2 * count * size;
+				well &= stats.node_bytes[1] == 0;
+			}
+			in_thread([&] {
+				here = 1;
+				take(s.get(), count);
+			});
+			return well && stats_of(s.get()).node_bytes[1] >= count * size ? 7 : 0;
+		},
+		60);
+	EXPECT_TRUE(exited_with(status, 7));
 }
 
 TEST(conformance, B43_built_objects) {

@@ -75,8 +75,9 @@ TEST(nodes, chunks_come_back_to_their_node) {
 				std::sort(chunks[node].begin(), chunks[node].end());
 				for (size_t i = 0; i < 20; i++) {
 					void *p = tn_pages_acquire(size, size);
-					ASSERT_TRUE(debug_mode ? tn_pages_node_of(p) == node
-										   : std::binary_search(chunks[node].begin(), chunks[node].end(), p));
+					ASSERT_TRUE(debug_mode
+									? tn_pages_node_of(p) == node
+									: std::binary_search(chunks[node].begin(), chunks[node].end(), p));
 					tn_pages_release(p, size, size);
 				}
 			});
@@ -90,7 +91,7 @@ TEST(nodes, chunks_come_back_to_their_node) {
 
 /* Node 0 allocates and node 1 frees. All memory is node 0's, no slot comes from anywhere else, and no
  * more is taken than what lies between the two. */
-// B85
+// B75
 TEST(nodes, allocated_on_one_and_freed_on_the_other) {
 	const size_t operations = sanitized ? 300000 : 10000000, size = 64;
 	shared_slab_owner s = make_shared_slab(size);
@@ -120,9 +121,9 @@ TEST(nodes, allocated_on_one_and_freed_on_the_other) {
 	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
 }
 
-/* Threads of both nodes exchange slots at random. A thread that takes more slots than its magazines hold
- * gets those of its node, and each node has about as many chunks as its threads need. */
-// B85
+/* Threads of both nodes exchange slots at random. A thread that takes more slots than its magazines
+ * hold gets those of its node, and each node has about as many chunks as its threads need. */
+// B75
 TEST(nodes, mixed_magazines_are_sorted) {
 	const size_t threads = 4, rounds = sanitized ? 30 : 300, count = 4000, size = 64;
 	shared_slab_owner s = make_shared_slab(size);
@@ -174,7 +175,7 @@ TEST(nodes, a_thread_moves) {
 }
 
 /* At its limit a slab serves a thread of any node with what there is. */
-// B85
+// B75
 TEST(nodes, the_last_slots_serve_all) {
 	tn_shared_slab_options options = {};
 	options.limit_bytes = mib;

@@ -271,8 +271,8 @@ struct nodes : depot_scenario {
 			flush(number, taken);
 	}
 
-	/* What is there for a node, its threads find. A thread that goes to another node finds what is
-	 * there. A thread that asks for all of it finds the rest. */
+	/* A thread finds the slots of its node; when it goes to another node, those of that one. When it
+	 * asks for all of it, it finds the rest. */
 	void after() {
 		magazine *spare = NULL;
 		REQUIRE(take_near(1, &spare) != NULL && take_near(1, &spare) == NULL);

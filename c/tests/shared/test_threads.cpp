@@ -428,7 +428,7 @@ TEST(shared_threads, trim_reaches_idle_threads_at_their_next_slow_path) {
 	idle.join();
 	tn_shared_slab_free_batch(s.get(), mine.data() + magazine + 1, mine.size() - magazine - 1);
 	tn_shared_slab_trim(s.get());
-	EXPECT_EQ(books.held_bytes(), at_first);
+	EXPECT_TRUE(only_record_and_shards(books.held_bytes(), at_first));
 }
 
 TEST(shared_threads, what_one_thread_flushes_another_gets) {

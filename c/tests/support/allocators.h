@@ -200,4 +200,10 @@ inline size_t round_up(size_t size, size_t grain) {
 		EXPECT_EQ(errno, code) << #call;                                                               \
 	} while (false)
 
+/* Whether an allocator that held so many bytes when it was made holds no more now than that and, once
+ * several threads used it, its shards: one or two pages, which stay until it ends. */
+inline bool only_record_and_shards(size_t held, size_t at_first) {
+	return held == at_first || held == at_first + 4096 || held == at_first + 8192;
+}
+
 #endif
