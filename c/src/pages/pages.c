@@ -78,7 +78,7 @@ static struct {
 
 /* Owner thread only. */
 static _Thread_local struct {
-	enum { CACHE_NEW, CACHE_OPEN, CACHE_CLOSED } state;
+	enum { CACHE_NEW, CACHE_OPEN, CACHE_APART, CACHE_CLOSED } state;
 	unsigned char count[THREAD_CLASS_COUNT];
 	void *slot[THREAD_CLASS_COUNT][THREAD_SLOT_COUNT];
 } thread_cache;
@@ -314,13 +314,19 @@ static void pages_close_thread_cache(void) {
 	tn_os_unlock();
 }
 
-/* Whether this thread may keep chunks. A thread that is ending may not: its late destructors use the
- * process's lists. */
-static bool pages_may_keep(void) {
-	if (TN_UNLIKELY(thread_cache.state == CACHE_NEW))
-		thread_cache.state =
-			tn_os_on_thread_exit(TN_EXIT_PAGES, pages_close_thread_cache) ? CACHE_OPEN : CACHE_CLOSED;
-	return thread_cache.state == CACHE_OPEN;
+static TN_COLD bool pages_may_keep_slow(const void *p) {
+	if (thread_cache.state == CACHE_NEW) {
+		bool ends = tn_os_on_thread_exit(TN_EXIT_PAGES, pages_close_thread_cache);
+		thread_cache.state = !ends ? CACHE_CLOSED : tn_os_nodes() > 1 ? CACHE_APART : CACHE_OPEN;
+	}
+	return thread_cache.state == CACHE_OPEN ||
+	       (thread_cache.state == CACHE_APART && tn_pages_node_of(p) == tn_os_node());
+}
+
+/* Whether this thread may keep a chunk. A thread that is ending may not: its late destructors use the
+ * process's lists. With several nodes a thread keeps those of the node that it runs on. */
+static bool pages_may_keep(const void *p) {
+	return TN_LIKELY(thread_cache.state == CACHE_OPEN) || pages_may_keep_slow(p);
 }
 
 static unsigned pages_thread_slots(unsigned class) {
@@ -355,7 +361,7 @@ void *tn_pages_acquire(size_t size, size_t align) {
 		return thread_cache.slot[class][--thread_cache.count[class]];
 	if (class == CLASS_COUNT)
 		return pages_take_alone(size, align);
-	const size_t nodes = tn_os_nodes(), node = tn_os_node();
+	const size_t nodes = tn_os_nodes(), node = nodes == 1 ? 0 : tn_os_node();
 	void *p = NULL;
 	tn_os_lock();
 	for (size_t i = 0; i < nodes && p == NULL; i++)
@@ -370,8 +376,8 @@ void tn_pages_release(void *p, size_t size, size_t align) {
 		tn_os_release(p, tn_pages_reserved(size, align));
 		return;
 	}
-	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && pages_may_keep() &&
-		thread_cache.count[class] < pages_thread_slots(class) && tn_pages_node_of(p) == tn_os_node()) {
+	if (TN_MODE != TN_MODE_DEBUG && class < THREAD_CLASS_COUNT && pages_may_keep(p) &&
+		thread_cache.count[class] < pages_thread_slots(class)) {
 		thread_cache.slot[class][thread_cache.count[class]++] = p;
 		return;
 	}

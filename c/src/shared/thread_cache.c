@@ -181,7 +181,7 @@ static bool cache_push(local *l, void *p) {
  * threads go on with the common depot. Shards lie in pages as magazines do, and stay until the cache
  * ends: other threads look at them without a lock. Around a fork the registry's lock keeps their
  * number. */
-static void cache_make_shards(cache *c) {
+static TN_COLD void cache_make_shards(cache *c) {
 	bool alone = tn_get(&c->local_count, TN_RELAXED) < 2 && c->depots.nodes == 1;
 	if (alone || tn_get(&c->sharded, TN_RELAXED) != 0 || tn_swap(&c->sharded, 1, TN_RELAXED) != 0)
 		return;
@@ -336,12 +336,15 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	return cache_pop(l);
 }
 
-static void *cache_take_slot(cache *c, local *l) {
-	void *p = cache_pop(l);
-	if (p != NULL)
-		return p;
+/* Not inlined, as cache_return_and_push: a call that finds its slot would save registers for it. */
+static __attribute__((noinline)) void *cache_refill_and_pop(cache *c, local *l) {
 	cache_flush_if_asked(c, l);
 	return cache_refill(c, l, false) ? cache_pop(l) : cache_take_from_owner(c, l);
+}
+
+static inline void *cache_take_slot(cache *c, local *l) {
+	void *p = cache_pop(l);
+	return TN_LIKELY(p != NULL) ? p : cache_refill_and_pop(c, l);
 }
 
 /* Both magazines are full: previous goes to a depot. If there is no room, the slots go to the owner.
@@ -387,13 +390,16 @@ static void cache_return(cache *c, local *l) {
 	cache_end_change(l);
 }
 
-static void cache_give_slot(cache *c, local *l, void *p) {
-	if (cache_push(l, p))
-		return;
+static __attribute__((noinline)) void cache_return_and_push(cache *c, local *l, void *p) {
 	cache_flush_if_asked(c, l);
 	cache_return(c, l);
 	if (!cache_push(l, p))
 		c->owner->give_slots(c, &p, 1);
+}
+
+static inline void cache_give_slot(cache *c, local *l, void *p) {
+	if (TN_UNLIKELY(!cache_push(l, p)))
+		cache_return_and_push(c, l, p);
 }
 
 /* ---- near and far ---- */
