@@ -145,6 +145,8 @@ check_libcxx() {
 	done
 }
 
+check_python() { tools/python.sh long; }
+
 check_go() { tools/go_tests.sh long; }
 
 check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
@@ -152,7 +154,8 @@ check_instructions() { "${PYTHON:-python3}" tools/callgrind_gate.py; }
 mkdir -p "$build"
 failures=()
 [ $# -gt 0 ] ||
-	set -- windows musl long libcxx go instructions asan tsan valgrind model relacy stress fuzz
+	set -- windows musl long libcxx go python instructions asan tsan valgrind model relacy stress \
+		fuzz
 for step in "$@"; do
 	started=$SECONDS
 	echo "== check: $step"

@@ -115,7 +115,10 @@ def main(given: list[str] | None = None) -> int:
 
         from tenure.compare._report import show
 
-        show(Console(), result)
+        console = Console()
+        if not console.is_terminal:  # nothing is cut in a file
+            console = Console(width=120)
+        show(console, result)
     if options.out is not None:
         from tenure.compare._report import draw
 
@@ -123,7 +126,7 @@ def main(given: list[str] | None = None) -> int:
         where.with_suffix(".json").write_text(json.dumps(result) + "\n")
         draw(result, [where.with_suffix(".png"), where.with_suffix(".svg")])
     others = [name for name in COMPARISONS if name != options.comparison]
-    print(f"next: python -m tenure compare {{{','.join(others)}}}", file=sys.stderr)
+    print(f"\nnext: python -m tenure compare {{{','.join(others)}}}", file=sys.stderr)
     return 0
 
 

@@ -142,11 +142,10 @@ def _process() -> Iterator[Metric]:
 
 
 def _python() -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "tenure_python_allocated_blocks",
-        "Blocks that CPython's allocator has handed out.",
-        sys.getallocatedblocks(),
-    )
+    if blocks := sys.getallocatedblocks():  # 0 where CPython does not count them
+        yield GaugeMetricFamily(
+            "tenure_python_allocated_blocks", "Blocks that CPython's allocator has handed out.", blocks
+        )
     if not tracemalloc.is_tracing():
         return
     now, peak = tracemalloc.get_traced_memory()

@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import sysconfig
 import threading
 from pathlib import Path
 
@@ -539,13 +540,67 @@ def test_shutdown(end):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("first", ["module", "holder"])
+@pytest.mark.parametrize("kind", ["Slab", "BufferPool", "Pool", "Scope", "numpy_pool"])
+def test_shutdown_of_the_others(kind, first):
+    """With Blocks, views, leases and arrays that are alive, in this module or in another one."""
+    program = f"""
+import sys, types, tenure
+holder = types.ModuleType("holder")
+if {first!r} == "holder":
+    sys.modules["holder"] = holder
+kind = {kind!r}
+if kind == "Slab":
+    holder.one = tenure.Slab(64, name="end")
+    holder.kept = holder.one.alloc(), memoryview(holder.one.alloc())
+elif kind == "BufferPool":
+    holder.one = tenure.BufferPool(name="end", decay=0.001)
+    holder.kept = holder.one.get(5000), memoryview(holder.one.get(5000))
+    holder.one.get(70_000)
+elif kind == "Pool":
+    holder.one = tenure.Pool(dict, name="end", decay=0.001)
+    holder.kept = holder.one.get(), holder.one.lease(), holder.one.lease().__enter__()
+elif kind == "Scope":
+    holder.one = tenure.Scope("end")
+    holder.one.defer(print, "late")
+    holder.kept = holder.one.scope("child").alloc(10)
+else:
+    import numpy
+    holder.one = tenure.numpy_pool(name="end", decay=0.001)
+    holder.one.__enter__()
+    holder.kept = numpy.ones(100_000), numpy.zeros(10)
+holder.cycle = holder
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+
+
 def test_second_interpreter_is_refused():
-    interpreters = pytest.importorskip("_xxsubinterpreters")
+    """Where the module asks, in interpreters that share the GIL, and where CPython itself refuses."""
+    try:
+        import _interpreters as interpreters  # 3.13
+    except ImportError:
+        interpreters = pytest.importorskip("_xxsubinterpreters")
     program = (
         "try:\n    import tenure\nexcept ImportError as e:\n    assert 'refused' in str(e) or "
         "'subinterpreter' in str(e), e\nelse:\n    raise AssertionError('imported')\n"
     )
-    interpreters.run_string(interpreters.create(), program)
+    for options in [(), ("legacy",)] if sys.version_info >= (3, 13) else [()]:
+        one = interpreters.create(*options)
+        assert interpreters.run_string(one, program) is None
+        interpreters.destroy(one)
+    assert bytes(tenure.Arena().copy(b"as before")) == b"as before"
+
+
+def test_a_free_threaded_interpreter_takes_the_gil():
+    """It warns, as for every module that does not declare that it can do without."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("this interpreter always has the GIL")
+    program = (
+        "import sys; assert not sys._is_gil_enabled(); import tenure; print(sys._is_gil_enabled())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n" and "GIL" in done.stderr
 
 
 def test_types_are_made_by_their_owners():

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, those of one section in one namespace."""
+"""Every example of the documents runs: docs/python.md by section, the tour docs/numpy.md as a whole."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,14 @@ def test_examples(section):
     exec("import tenure", names)
     for example in EXAMPLES[section]:
         exec(compile(example, f"{PAGE.name}: {section}", "exec"), names)
+
+
+def test_the_tour():
+    page = PAGE.with_name("numpy.md")
+    cells, names = FENCED.findall(page.read_text()), {}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"{page.name}: cell {number}", "exec"), names)
+    assert len(cells) >= 8
 
 
 def test_the_page_has_examples():

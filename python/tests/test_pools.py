@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import socket
 import threading
@@ -459,6 +460,31 @@ def test_fork():  # B42
         os._exit(0 if wait_until(lambda: pool.idle == 0 and buffers.stats().cached_bytes == 0) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert wait_until(lambda: pool.idle == 0)
+
+
+def work_in_a_process(number):
+    """Uses what the parent had at the fork, or what an import made."""
+    block = FORKED_ARENA.copy(bytes([number]) * 100)
+    with FORKED_POOL.lease() as thing:
+        thing.append(number)
+    buffer = FORKED_BUFFERS.get(10_000)
+    buffer[:4] = number.to_bytes(4, "little")
+    assert FORKED_ARENA.verify() and FORKED_POOL.verify() and FORKED_BUFFERS.verify()
+    return sum(bytes(block)) // 100 + int.from_bytes(buffer[:4], "little")
+
+
+FORKED_ARENA = tenure.Arena(name="forked")
+FORKED_POOL = tenure.Pool(list, reset=list.clear, name="forked", decay=0.01)
+FORKED_BUFFERS = tenure.BufferPool(name="forked", decay=0.01)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_multiprocessing(method):  # B42
+    FORKED_ARENA.alloc(1000)
+    with multiprocessing.get_context(method).Pool(3) as processes:
+        assert processes.map(work_in_a_process, range(40), 1) == [2 * i for i in range(40)]
+    assert FORKED_ARENA.verify() and FORKED_POOL.verify() and FORKED_BUFFERS.verify()
 
 
 # ---- figures and properties ----

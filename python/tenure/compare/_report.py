@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 
 def show(console: Console, result: dict[str, Any]) -> None:
+    """Two tables for each variant, which fit 80 columns."""
     for variant, rows in result["variants"].items():
-        console.print(table(result, variant, rows))
+        console.print(f"\n[bold]{result['comparison']}, {variant}[/bold]: {result['title']}")
+        console.print(f"{result['manner'][variant]}")
+        console.print(table(work_columns(result), rows))
+        console.print(table(PAUSE_COLUMNS, rows))
+    console.print(f"published: {result['published']}")
 
 
-def table(result: dict[str, Any], variant: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(
-        title=f"{result['comparison']}, {variant}: {result['title']}",
-        caption=f"{result['manner'][variant]}. Published: {result['published']}.",
-    )
-    table.add_column("subject")
-    ends = "end_us" in rows[0]
-    for column in [
-        f"ns a {result['unit']}",
-        "of cpython",
-        "requests/s",
-        "wall s",
-        *(["end us"] if ends else []),
-        "peak MiB",
-        f"cores saved at {result['rate']:,}/s",
-        "p50 us",
-        "p99 us",
-        "p99.9 us",
-        "max us",
-    ]:
-        table.add_column(column, justify="right")
+Column = tuple[str, Callable[[dict[str, Any]], str]]
+
+
+def work_columns(result: dict[str, Any]) -> list[Column]:
+    ends: list[Column] = [("end\nus", lambda row: f"{row['end_us']:,.0f}")]
+    has_ends = any("end_us" in row for rows in result["variants"].values() for row in rows)
+    return [
+        (f"ns a\n{result['unit']}", lambda row: f"{row['ns_per_op']:,.1f}"),
+        ("of\ncpython", lambda row: f"{row['of_cpython']:.3f}"),
+        ("requests\n/s", lambda row: f"{row['requests_per_second']:,.0f}"),
+        ("wall\ns", lambda row: f"{row['wall_seconds']:.3f}"),
+        *(ends if has_ends else []),
+        ("peak\nMiB", lambda row: mebibytes(row["peak_bytes"])),
+        (f"cores saved at\n{result['rate']:,}/s", lambda row: f"{row['cores_saved']:+.3f}"),
+    ]
+
+
+def microseconds(field: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: f"{row[field] / 1000:,.2f}"
+
+
+PAUSE_COLUMNS: list[Column] = [
+    ("p50\nus", microseconds("p50_ns")),
+    ("p99\nus", microseconds("p99_ns")),
+    ("p99.9\nus", microseconds("p999_ns")),
+    ("max\nus", microseconds("max_ns")),
+]
+
+
+def mebibytes(bytes_: int | None) -> str:
+    return "-" if bytes_ is None else f"{bytes_ / 2**20:.1f}"
+
+
+def table(columns: list[Column], rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("subject", no_wrap=True)
+    for heading, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        peak = row["peak_bytes"]
-        table.add_row(
-            row["subject"],
-            f"{row['ns_per_op']:,.1f}",
-            f"{row['of_cpython']:.3f}",
-            f"{row['requests_per_second']:,.0f}",
-            f"{row['wall_seconds']:.3f}",
-            *([f"{row['end_us']:,.1f}"] if ends else []),
-            "-" if peak is None else f"{peak / 2**20:.1f}",
-            f"{row['cores_saved']:+.3f}",
-            *(f"{row[key] / 1000:,.2f}" for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns")),
-        )
+        table.add_row(row["subject"], *(text(row) for _, text in columns))
     return table
 
 
@@ -61,8 +74,8 @@ def draw(result: dict[str, Any], paths: list[pathlib.Path]) -> None:
     for (times, pauses), (variant, rows) in zip(axes, variants.items(), strict=True):
         names = [row["subject"] for row in rows][::-1]
         bars = times.barh(names, [row["ns_per_op"] for row in rows][::-1])
-        times.bar_label(bars, fmt="%.4g", padding=3)
-        times.margins(x=0.15)
+        times.bar_label(bars, fmt=lambda ns: f"{ns:,.0f}" if ns >= 100 else f"{ns:.1f}", padding=3)
+        times.margins(x=0.25)
         times.set_title(f"{result['comparison']}, {variant}")
         times.set_xlabel(f"ns a {result['unit']}")
         for row in rows:
@@ -72,7 +85,7 @@ def draw(result: dict[str, Any], paths: list[pathlib.Path]) -> None:
         pauses.set(xscale="log", yscale="log", xlabel="share of requests that took longer")
         pauses.set_ylabel("us a request")
         pauses.invert_xaxis()
-        pauses.legend()
+        pauses.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
         pauses.grid(alpha=0.3)
     for path in paths:
         figure.savefig(path)
