@@ -532,7 +532,8 @@ def test_named_pools_are_listed():
     assert unnamed.name not in listed and len({each.id for each in tenure.stats()}) == len(
         tenure.stats()
     )
-    assert all(0 <= each.age_ms < 60_000 and each.depth == 0 for each in listed.values())
+    for i in range(3):
+        assert 0 <= listed[f"listed {i}"].age_ms < 60_000 and listed[f"listed {i}"].depth == 0
     for i in (1, 0, 2):
         pools[i] = None
         assert f"listed {i}" not in listed_pools()

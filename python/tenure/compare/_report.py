@@ -15,7 +15,7 @@ def show(console: Console, result: dict[str, Any]) -> None:
     """Two tables for each variant, which fit 80 columns."""
     for variant, rows in result["variants"].items():
         console.print(f"\n[bold]{result['comparison']}, {variant}[/bold]: {result['title']}")
-        console.print(f"{result['manner'][variant]}")
+        console.print(f"{result['manner'][variant]}; cores saved at {result['rate']:,} requests/s")
         console.print(table(work_columns(result), rows))
         console.print(table(PAUSE_COLUMNS, rows))
     console.print(f"published: {result['published']}")
@@ -28,14 +28,18 @@ def work_columns(result: dict[str, Any]) -> list[Column]:
     ends: list[Column] = [("end\nus", lambda row: f"{row['end_us']:,.0f}")]
     has_ends = any("end_us" in row for rows in result["variants"].values() for row in rows)
     return [
-        (f"ns a\n{result['unit']}", lambda row: f"{row['ns_per_op']:,.1f}"),
+        (f"ns a\n{result['unit']}", lambda row: in_short(row["ns_per_op"])),
         ("of\ncpython", lambda row: f"{row['of_cpython']:.3f}"),
         ("requests\n/s", lambda row: f"{row['requests_per_second']:,.0f}"),
-        ("wall\ns", lambda row: f"{row['wall_seconds']:.3f}"),
+        ("wall\ns", lambda row: f"{row['wall_seconds']:.2f}"),
         *(ends if has_ends else []),
         ("peak\nMiB", lambda row: mebibytes(row["peak_bytes"])),
-        (f"cores saved at\n{result['rate']:,}/s", lambda row: f"{row['cores_saved']:+.3f}"),
+        ("cores\nsaved", lambda row: f"{row['cores_saved']:+.3f}"),
     ]
+
+
+def in_short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
 def microseconds(field: str) -> Callable[[dict[str, Any]], str]:
@@ -55,7 +59,7 @@ def mebibytes(bytes_: int | None) -> str:
 
 
 def table(columns: list[Column], rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), collapse_padding=True)
     table.add_column("subject", no_wrap=True)
     for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -74,7 +78,7 @@ def draw(result: dict[str, Any], paths: list[pathlib.Path]) -> None:
     for (times, pauses), (variant, rows) in zip(axes, variants.items(), strict=True):
         names = [row["subject"] for row in rows][::-1]
         bars = times.barh(names, [row["ns_per_op"] for row in rows][::-1])
-        times.bar_label(bars, fmt=lambda ns: f"{ns:,.0f}" if ns >= 100 else f"{ns:.1f}", padding=3)
+        times.bar_label(bars, fmt=in_short, padding=3)
         times.margins(x=0.25)
         times.set_title(f"{result['comparison']}, {variant}")
         times.set_xlabel(f"ns a {result['unit']}")
