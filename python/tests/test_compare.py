@@ -161,7 +161,7 @@ def test_the_tables_fit_80_columns(name):
         "511,602",
         f"{row['requests_per_second']:,}",
         "123.46",
-        "3072.0",
+        "3,072",
         "-12.345",
         "10,000,000.00",
         "p99.9",

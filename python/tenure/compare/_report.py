@@ -55,7 +55,7 @@ PAUSE_COLUMNS: list[Column] = [
 
 
 def mebibytes(bytes_: int | None) -> str:
-    return "-" if bytes_ is None else f"{bytes_ / 2**20:.1f}"
+    return "-" if bytes_ is None else in_short(bytes_ / 2**20)
 
 
 def table(columns: list[Column], rows: list[dict[str, Any]]) -> Table:
