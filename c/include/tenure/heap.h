@@ -26,7 +26,8 @@ typedef struct tn_heap_options {
 	const char *name;   /* shown in statistics and panics; a named heap is listed (stats.h) */
 	size_t limit_bytes; /* the most ever taken from the source, with the heap's own records (at least
 	                       4 KiB); default: no limit */
-	bool zero;          /* alloc zeroes new blocks, realloc the bytes that it adds */
+	bool zero;          /* alloc zeroes new blocks; realloc the bytes that it adds to usable_size;
+	                       those below are 0 unless their user has written them */
 	bool expendable;    /* live blocks at destroy are intended: debug does not list them */
 	const tn_source *source; /* source of chunks; default: Tenure's page layer */
 } tn_heap_options;

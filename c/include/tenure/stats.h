@@ -1,7 +1,9 @@
 /* tenure/stats.h: memory figures of one allocator and of all of them.
  *
  * Four figures, never mixed: live (handed out), cached (free, kept), reserved (address space) and
- * committed (backed by memory; includes live, cached and Tenure's own records).
+ * committed (taken from the source and backed by memory; includes live, cached and Tenure's own
+ * records). Live and cached lie in committed, except for memory that did not come from the source:
+ * blocks in the caller's buffer of an arena, and the bytes that size_of of a pool adds for each object.
  *
  * A named allocator is listed: any thread can see it in a snapshot, watch it, or show it to another
  * process, while its owner goes on. Every root scope is listed, and under it everything that it owns.
