@@ -12,6 +12,7 @@ import (
 const (
 	bufferSize   = 4096
 	pairs        = 1000 // Gets and Puts in one repeat
+	goroutines   = 64   // that share a pool
 	burst        = 64   // buffers that are out together
 	burstsPerGC  = 16
 	buffersOfOne = 16 // buffers of an arena between Resets
@@ -28,8 +29,18 @@ func bufferWorkloads() []workload {
 		{name: "go-fixed-4k", ops: pairs, subjects: append(pooled,
 			subject{"new", heapBuffers}, subject{"tenure-arena", arenaBuffers})},
 		{name: "go-pool-4k", ops: pairs, subjects: pooled},
+		{name: "go-pool-4k-shared", ops: goroutines * pairs, subjects: []subject{
+			{"tenure", func() work { return shared(bytesPairs()) }},
+			{"tenure-pool", func() work { return shared(poolPairs()) }},
+			{"syncpool", func() work { return shared(boxedPairs()) }},
+			{"syncpool-pointer", func() work { return shared(pointerPairs()) }}}},
 		{name: "go-pool-4k-collected", ops: burstsPerGC * burst, subjects: []subject{
-			{"tenure", bytesBursts}, {"syncpool", boxedBursts}}},
+			{"tenure", func() work { return bytesBursts(burstsPerGC, burst) }},
+			{"syncpool", func() work { return boxedBursts(burstsPerGC, burst) }}}},
+		// One use between collections: sync.Pool builds each time, and holds nothing meanwhile.
+		{name: "go-pool-4k-rare", ops: 1, subjects: []subject{
+			{"tenure", func() work { return bytesBursts(1, 1) }},
+			{"syncpool", func() work { return boxedBursts(1, 1) }}}},
 	}
 }
 
@@ -127,18 +138,33 @@ func arenaBuffers() work {
 	}
 }
 
+// The work of one goroutine, done by many at once on all processors.
+func shared(one work) work {
+	return func(repeats int, _ *histogram) {
+		var working sync.WaitGroup
+		for range goroutines {
+			working.Add(1)
+			go func() {
+				defer working.Done()
+				one(repeats, nil)
+			}()
+		}
+		working.Wait()
+	}
+}
+
 // Bursts of buffers, after two collections that empty sync.Pool. Each burst is timed by itself.
-func bursts(get func(i int), put func(i int)) work {
+func bursts(count, size int, get func(i int), put func(i int)) work {
 	return func(repeats int, h *histogram) {
 		for range repeats {
 			runtime.GC()
 			runtime.GC()
-			for range burstsPerGC {
+			for range count {
 				start := time.Now()
-				for i := range burst {
+				for i := range size {
 					get(i)
 				}
-				for i := range burst {
+				for i := range size {
 					put(i)
 				}
 				if h != nil {
@@ -149,18 +175,18 @@ func bursts(get func(i int), put func(i int)) work {
 	}
 }
 
-func bytesBursts() work {
+func bytesBursts(count, size int) work {
 	p := newBytes()
-	var out [burst]*pool.Buf
-	return bursts(
+	out := make([]*pool.Buf, size)
+	return bursts(count, size,
 		func(i int) { out[i] = p.GetN(bufferSize); out[i].B[0] = 1 },
 		func(i int) { p.Put(out[i]) })
 }
 
-func boxedBursts() work {
+func boxedBursts(count, size int) work {
 	p := newBoxed()
-	var out [burst][]byte
-	return bursts(
+	out := make([][]byte, size)
+	return bursts(count, size,
 		func(i int) { out[i] = p.Get().([]byte); out[i][0] = 1 },
 		func(i int) { p.Put(out[i]); out[i] = nil })
 }
