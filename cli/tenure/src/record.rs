@@ -1,0 +1,224 @@
+//! `tenure record`: runs a program under the recorder.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Failure;
+
+#[derive(clap::Args, Debug)]
+pub struct Record {
+    /// File of the trace; one that is there is kept as FILE.1
+    #[arg(short, long, value_name = "FILE", default_value = "tenure.trace")]
+    pub output: PathBuf,
+    /// Frames to walk at most for a stack that the thread has not met
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub depth: u32,
+    /// Record children too, each in FILE.PID
+    #[arg(long)]
+    pub follow_fork: bool,
+    /// Set a variable in the program's environment
+    #[arg(long, value_name = "K=V")]
+    pub env: Vec<String>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+const LIBRARY: &str = "libtenure-record.so";
+
+extern "C" {
+    fn flock(fd: i32, operation: i32) -> i32;
+    fn access(path: *const std::ffi::c_char, mode: i32) -> i32;
+    fn signal(number: i32, handler: usize) -> usize;
+    fn kill(pid: i32, number: i32) -> i32;
+    fn getpid() -> i32;
+}
+
+/// Beside the program, or where `make install` puts both.
+fn library() -> Result<PathBuf, Failure> {
+    if let Some(path) = std::env::var_os("TENURE_RECORDER") {
+        return Ok(PathBuf::from(path));
+    }
+    let own = std::env::current_exe().map_err(|e| Failure::Usage(e.to_string()))?;
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let places = [
+        folder.join(LIBRARY),
+        folder.join("../lib").join(LIBRARY),
+        folder.join("../lib/x86_64-linux-gnu").join(LIBRARY),
+        folder.join("../lib64").join(LIBRARY),
+    ];
+    places.iter().find(|p| p.is_file()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
+        Failure::Usage(format!("{LIBRARY} is not beside {}; set TENURE_RECORDER to its path", own.display()))
+    })
+}
+
+fn find_program(name: &OsStr) -> Result<PathBuf, Failure> {
+    if name.as_bytes().contains(&b'/') {
+        return Ok(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|p| p.is_file() && executable(p))
+        .ok_or_else(|| Failure::Usage(format!("{}: no such program on the PATH", name.to_string_lossy())))
+}
+
+fn executable(path: &Path) -> bool {
+    CString::new(path.as_os_str().as_bytes()).is_ok_and(|p| unsafe { access(p.as_ptr(), 1) == 0 })
+}
+
+/// What of an ELF file tells whether it can be recorded.
+struct Elf {
+    machine: u16,
+    class: u8,
+    interpreter: Option<String>,
+}
+
+fn read_elf(file: &mut File) -> std::io::Result<Option<Elf>> {
+    let mut head = [0u8; 64];
+    if file.read(&mut head)? < 64 || &head[..4] != b"\x7fELF" {
+        return Ok(None);
+    }
+    let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+    let mut elf = Elf { machine: u16_at(18), class: head[4], interpreter: None };
+    if elf.class != 2 {
+        return Ok(Some(elf));
+    }
+    let table = u64::from_le_bytes(head[32..40].try_into().unwrap());
+    for i in 0..u64::from(u16_at(56)) {
+        let mut segment = [0u8; 56];
+        file.seek(SeekFrom::Start(table.saturating_add(i * 56)))?;
+        file.read_exact(&mut segment)?;
+        if u32::from_le_bytes(segment[..4].try_into().unwrap()) == 3 {
+            let at = u64::from_le_bytes(segment[8..16].try_into().unwrap());
+            let size = u64::from_le_bytes(segment[32..40].try_into().unwrap()).min(4096);
+            let mut name = vec![0; size as usize];
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(&mut name)?;
+            elf.interpreter = Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_string());
+        }
+    }
+    Ok(Some(elf))
+}
+
+/// A program that the recorder cannot see into is refused before it runs.
+fn check_program(path: &Path, scripts: u32) -> Result<(), Failure> {
+    let refuse = |why: &str| Err(Failure::Usage(format!("{}: {why}", path.display())));
+    let Ok(meta) = path.metadata() else { return refuse("no such file") };
+    if meta.is_dir() || !executable(path) {
+        return refuse("not executable");
+    }
+    let mode = meta.permissions().mode();
+    if mode & 0o6000 != 0 && unsafe { getpid() } != 1 {
+        return refuse("setuid or setgid: the dynamic linker ignores LD_PRELOAD; record a copy without the bit");
+    }
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(_) => return Ok(()), // executable but not readable: the kernel decides
+    };
+    let elf = match read_elf(&mut file) {
+        Ok(Some(elf)) => elf,
+        Ok(None) => return check_script(path, &mut file, scripts),
+        Err(e) => return refuse(&format!("damaged ELF file: {e}")),
+    };
+    if elf.class != 2 || elf.machine != 62 {
+        return refuse("built for another architecture; the recorder is for x86-64");
+    }
+    match elf.interpreter {
+        None => refuse(
+            "statically linked: LD_PRELOAD has no effect on it (most Go programs are static, too; their heap is not malloc's)",
+        ),
+        Some(name) if name.contains("musl") => {
+            refuse("linked with musl; the recorder is built for glibc and cannot be loaded into it")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_script(path: &Path, file: &mut File, scripts: u32) -> Result<(), Failure> {
+    let mut head = [0u8; 256];
+    let size = file.seek(SeekFrom::Start(0)).and_then(|_| file.read(&mut head)).unwrap_or(0);
+    let line = head[..size].split(|b| *b == b'\n').next().unwrap_or(&[]);
+    match line.strip_prefix(b"#!") {
+        Some(rest) if scripts < 4 => {
+            let text = String::from_utf8_lossy(rest);
+            match text.split_whitespace().next() {
+                Some(interpreter) => check_program(Path::new(interpreter), scripts + 1),
+                None => Ok(()),
+            }
+        }
+        _ => Err(Failure::Usage(format!("{}: neither a program nor a script", path.display()))),
+    }
+}
+
+fn preload(library: &Path) -> OsString {
+    let mut value = library.as_os_str().to_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    value
+}
+
+/// Waits until the packer has written everything: it holds the file's lock until then.
+fn wait_for_trace(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        unsafe { flock(file.as_raw_fd(), 1) };
+    }
+}
+
+impl Record {
+    pub fn run(self) -> Result<i32, Failure> {
+        let library = library()?;
+        let program = find_program(&self.command[0])?;
+        check_program(&program, 0)?;
+        let output = std::path::absolute(&self.output).map_err(|e| Failure::Usage(e.to_string()))?;
+        let mut command = Command::new(&program);
+        command.arg0(&self.command[0]).args(&self.command[1..]);
+        for pair in &self.env {
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| Failure::Usage(format!("--env {pair}: K=V is wanted")))?;
+            command.env(key, value);
+        }
+        command
+            .env("LD_PRELOAD", preload(&library))
+            .env("TENURE_TRACE", &output)
+            .env("TENURE_RECORD_DEPTH", self.depth.to_string());
+        if self.follow_fork {
+            command.env("TENURE_RECORD_FOLLOW", "1");
+        }
+        let before = output.metadata().ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        // Ctrl-C is for the program; this process reports what was recorded until then.
+        let (mut child, old) = {
+            let ignore = 1;
+            let child = command.spawn().map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
+            (child, unsafe { [signal(2, ignore), signal(3, ignore)] })
+        };
+        let status = child.wait().map_err(|e| Failure::Usage(e.to_string()))?;
+        wait_for_trace(&output);
+        let now = output.metadata().ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        if now.is_none() || now == before {
+            eprintln!("tenure: nothing was recorded; the program did not load {}", library.display());
+        } else {
+            eprintln!("tenure: recorded in {}; next: tenure stats {}", self.output.display(), self.output.display());
+        }
+        if let Some(number) = status.signal() {
+            // The same end as the program's, so that a shell says the same.
+            unsafe {
+                signal(2, old[0]);
+                signal(3, old[1]);
+                signal(number, 0);
+                kill(getpid(), number);
+            }
+            return Ok(128 + number);
+        }
+        Ok(status.code().unwrap_or(1))
+    }
+}
