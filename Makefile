@@ -8,14 +8,14 @@
 # which installs the Debian packages that are missing:
 #
 #   make demo [DOC=FILE.json]   the demo: a JSON library on real documents, or on yours
-#   make test                   style, builds with gcc and clang, tests in three modes, Go, Python
+#   make test                   style, builds with gcc and clang, tests in three modes, Go, Python, Rust
 #   make check                  the slow tests: sanitizers, Valgrind, other systems, instruction counts
 #   make bench [BENCH=FAMILY]   benchmarks and their pictures, in build/bench
 #   make fmt                    repairs what tools/check_style.py can repair; installs nothing
 
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
-BENCH ?= arena slab shared cpp scope heap idle go python
+BENCH ?= arena slab shared cpp scope heap idle go python record
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: help lib install demo test check bench fmt
@@ -47,6 +47,7 @@ test:
 	PYTHON=$(PYTHON) tools/python.sh test
 	ctest --test-dir build/test --output-on-failure -j 2
 	tools/go_tests.sh quick
+	tools/cargo.sh test
 
 check: test
 	tools/setup.sh check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one family of benchmarks: run.sh FAMILY [ARGUMENTS of its driver]. The families go and python
-# have drivers of their own; Go's is built with its experiment of arenas, which is one of its subjects.
+# Runs one family of benchmarks: run.sh FAMILY [ARGUMENTS of its driver]. The families go, python and
+# record have drivers of their own; Go's is built with its experiment of arenas, one of its subjects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 family=$1
@@ -14,5 +14,11 @@ if [ "$family" = python ]; then
 	shift
 	tools/python.sh build
 	exec build/python/venv/bin/python bench/python/family.py "$@"
+fi
+if [ "$family" = record ]; then
+	shift
+	tools/cargo.sh release
+	cmake --build build/release --target tenure-record
+	exec "${PYTHON:-python3}" bench/record/family.py "$@"
 fi
 exec build/release/bench/tenure-bench "$@"

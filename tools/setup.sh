@@ -9,7 +9,9 @@ build="cmake ninja-build gcc g++ libc6-dev make"
 peers="libmimalloc2.0 libjemalloc2 libcjson-dev iso-codes python3-matplotlib"
 tests="$build binutils clang libgtest-dev mandoc pkg-config python3
 	python3-dev python3-venv python3-prometheus-client relacy-dev systemtap-sdt-dev
-	clang-19 clang-format-19 libc++-19-dev libc++abi-19-dev"
+	clang-19 clang-format-19 libc++-19-dev libc++abi-19-dev libzstd-dev"
+# The command needs a cargo of 1.85 or later; Debian 12 has one in its package cargo-web.
+tools/cargo.sh present || tests+=" cargo-web"
 
 target=${1:-}
 case $target in
@@ -17,7 +19,8 @@ demo) packages="$build $peers" ;;
 test) packages=$tests ;;
 bench) packages="$build $peers libtcmalloc-minimal4 libboost-dev libboost-container-dev
 	libfoonathan-memory-dev libapr1-dev libtalloc-dev llvm-14-dev libglib2.0-dev pkg-config
-	libtbbmalloc2 liblua5.4-dev libsqlite3-dev libjansson-dev python3-dev python3-venv"
+	libzstd-dev heaptrack jq sqlite3 libxml2-utils libtbbmalloc2 liblua5.4-dev
+	libsqlite3-dev libjansson-dev python3-dev python3-venv"
 	# Any cargo will do; Debian's is installed only where there is none.
 	command -v cargo >/dev/null || packages+=" cargo" ;;
 # Of prometheus only promtool is used: it checks what tenure-top prints.

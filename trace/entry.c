@@ -1,6 +1,7 @@
 /*
- * The entry points that are recorded. Each calls the function that the program would have called without
- * the recorder. A call from inside another entry point, as operator new's of malloc, is not an event.
+ * The entry points that are recorded. Each calls the function that the program would have called
+ * without the recorder. A call from inside another entry point, as operator new's of malloc, is not
+ * an event.
  */
 #define _GNU_SOURCE
 #include "recorder.h"
@@ -69,7 +70,8 @@ void entry_resolve(void) {
 	atomic_store(&resolved, 1);
 }
 
-/* The next definition in the order of the linker; for C++, of a library that only a module has opened. */
+/* The next definition in the order of the linker; for C++, of a library that only a module has
+ * opened. */
 static void find(void **place, const char *name) {
 	void *found = dlsym(RTLD_NEXT, name);
 	if (found == NULL && name[0] == '_') {

@@ -1,8 +1,8 @@
 /*
- * The packer: a process of its own, so that a program which closes all descriptors, enters a chroot or a
- * sandbox, or is killed takes nothing with it. It sees the buffers through shared memory, packs full
- * ones, reads the process's resident memory ten times a second, and writes the rest when the process is
- * gone. It calls nothing that allocates.
+ * The packer: a process of its own, so that a program which closes all descriptors, enters a chroot
+ * or a sandbox, or is killed takes nothing with it. It sees the buffers through shared memory,
+ * packs full ones, reads the process's resident memory ten times a second, and writes the rest when
+ * the process is gone. It calls nothing that allocates.
  */
 #define _GNU_SOURCE
 #define ZSTD_STATIC_LINKING_ONLY
@@ -80,9 +80,10 @@ static void make_crc_table(void) {
 }
 
 static void *map_pages(size_t bytes) {
-	void *at =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return at == MAP_FAILED ? NULL : at;
+	/* Raw, because mmap is an entry point of the recorder. */
+	long at = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == -1 ? NULL : (void *)at;
 }
 
 static int64_t now_ns(void) {
@@ -152,7 +153,7 @@ static void grow_index(packer *p) {
 		return;
 	if (p->index != NULL) {
 		memcpy(larger, p->index, p->blocks * sizeof *larger);
-		munmap(p->index, p->index_room * sizeof *larger);
+		syscall(SYS_munmap, p->index, p->index_room * sizeof *larger);
 	}
 	p->index = larger;
 	p->index_room = room;
@@ -235,7 +236,8 @@ static uint64_t figure(const char *text, const char *name) {
 	return value;
 }
 
-/* A sample: stamp, ns, then KiB of smaps_rollup. False once the process has another image or is gone. */
+/* A sample: stamp, ns, then KiB of smaps_rollup. False once the process has another image or is
+ * gone. */
 static bool sample(packer *p) {
 	char text[4096];
 	uint64_t words[12] = {(ticks() - p->from->start) >> TRACE_TICK_SHIFT, (uint64_t)now_ns()};
@@ -391,8 +393,8 @@ static void become_packer(packing *from) {
 }
 
 bool packer_start(packing *p) {
-	/* Twice, so that the program has no child that it does not know; by the raw call, so that handlers of
-	 * fork do not run. */
+	/* Twice, so that the program has no child that it does not know; by the raw call, so that
+	 * handlers of fork do not run. */
 	__builtin_cpu_init();
 	long child = syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
 	if (child == 0) {

@@ -1,8 +1,8 @@
 /*
  * Writes events. Each thread has a buffer that it shares with the packer and a stream, which keeps the
- * stacks that it has met as a tree of (parent, return address). A walk stops at the first frame that the
- * thread's last walk had, if the return addresses of all frames outside it are still in their places; then
- * only the new frames are looked up in the tree.
+ * stacks that it has met as a tree of (parent, return address). A walk stops at the first frame
+ * that the thread's last walk had, if the return addresses of all frames outside it are still in
+ * their places; then only the new frames are looked up in the tree.
  */
 #define _GNU_SOURCE
 #include "recorder.h"
@@ -383,7 +383,8 @@ static inline bool same_frame(const thread *t, uint32_t i, const unwind_frame *f
 	return t->cfa[i] == f->sp && t->pc[i] == f->pc && t->bp[i] == f->bp;
 }
 
-/* The code that was loaded has changed: no node stands for an address that may now mean another thing. */
+/* The code that was loaded has changed: no node stands for an address that may now mean another
+ * thing. */
 static void forget_nodes(thread *t, uint32_t now) {
 	stream *s = t->stream;
 	s->generation = now;
@@ -404,8 +405,8 @@ static __attribute__((noinline)) uint32_t cut(thread *t, uint32_t known, uint32_
 	return keep;
 }
 
-/* The walk begins in the caller of the entry point, whose frame is kept by a frame pointer. The frames that
- * are new are then put on those that are known. */
+/* The walk begins in the caller of the entry point, whose frame is kept by a frame pointer. The
+ * frames that are new are then put on those that are known. */
 static uint32_t walk(thread *t) {
 	uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
 	if (__builtin_expect(now != t->stream->generation, 0))
@@ -515,8 +516,8 @@ void recorder_alloc(thread *t, unsigned op, void *pointer, size_t size, size_t a
 	written(t, put_cost(t, p, tag, end), end);
 }
 
-/* The event is written before the real call. One that is timed gets its cost after it, in a place that is
- * kept for it. */
+/* The event is written before the real call. One that is timed gets its cost after it, in a place
+ * that is kept for it. */
 void recorder_free(thread *t, unsigned op, void *pointer) {
 	uint64_t begun = ticks();
 	t->busy = WRITING;

@@ -17,7 +17,8 @@
 
 enum { INDEX_BITS = 14, TAG_BITS = 48 - INDEX_BITS, PAYLOAD_BITS = 64 - TAG_BITS };
 enum { CFA_BITS = 16, BP_BITS = 10 };
-/* The CFA is sp or bp plus an offset, or what lies at bp plus an offset; or the frame is the kernel's. */
+/* The CFA is sp or bp plus an offset, or what lies at bp plus an offset; or the frame is the
+ * kernel's. */
 enum kind { UNKNOWN, FROM_SP, FROM_BP, AT_BP, FRAME_POINTER, SIGNAL, STOP };
 enum { REG_BP = 6, REG_SP = 7, REG_IP = 16, FRAME_BIT = 1 };
 
@@ -187,98 +188,89 @@ static void saved_by(row *now, uint64_t reg, reader r) {
 		now->rule.kind = STOP;
 }
 
-/* Runs the instructions up to address `pc`; `initial` is NULL for those of the CIE. */
+/* Instructions that change the row at most; the opcode has been read. */
+static void change(reader *r, uint8_t op, const common *c, const row *initial, row *now) {
+	uint64_t reg, length;
+	switch (op) {
+	case 0x05:
+		reg = uleb(r);
+		saved_at(now, reg, (int64_t)uleb(r) * c->data_align);
+		break;
+	case 0x06:
+		restore(now, initial, uleb(r));
+		break;
+	case 0x07:
+		now->ra_gone |= uleb(r) == REG_IP;
+		break;
+	case 0x08:
+		now->rule.bp = uleb(r) == REG_BP ? 0 : now->rule.bp;
+		break;
+	case 0x09:
+		uleb(r), uleb(r);
+		break;
+	case 0x0c:
+		define_cfa(now, uleb(r)), now->rule.cfa = (int64_t)uleb(r);
+		break;
+	case 0x0d:
+		define_cfa(now, uleb(r));
+		break;
+	case 0x0e:
+		now->rule.cfa = (int64_t)uleb(r);
+		break;
+	case 0x0f:
+		length = uleb(r);
+		now->rule = of_expression((reader){r->at, r->at + length}, now->rule);
+		r->at += length;
+		break;
+	case 0x10:
+		reg = uleb(r), length = uleb(r);
+		saved_by(now, reg, (reader){r->at, r->at + length});
+		r->at += length;
+		break;
+	case 0x11:
+		reg = uleb(r);
+		saved_at(now, reg, sleb(r) * c->data_align);
+		break;
+	case 0x12:
+		define_cfa(now, uleb(r)), now->rule.cfa = sleb(r) * c->data_align;
+		break;
+	case 0x13:
+		now->rule.cfa = sleb(r) * c->data_align;
+		break;
+	case 0x16:
+		uleb(r), length = uleb(r), r->at += length;
+		break;
+	case 0x2e:
+		uleb(r);
+		break;
+	default:
+		now->rule.kind = STOP;
+		r->at = r->end;
+	}
+}
+
+/* Runs the instructions up to address `pc`; `initial` is the row to restore from. */
 static void run(const common *c, reader r, uintptr_t at, uintptr_t pc, const row *initial, row *now) {
 	row kept[8];
 	unsigned depth = 0;
-	while (r.at < r.end) {
+	while (r.at < r.end && at <= pc) {
 		uint8_t op = (uint8_t)fixed(&r, 1), low = op & 0x3f;
-		uint64_t reg, length;
-		uintptr_t step = 0;
 		if (op >> 6 == 1)
-			step = low * c->code_align;
+			at += low * c->code_align;
 		else if (op >> 6 == 2)
 			saved_at(now, low, (int64_t)uleb(&r) * c->data_align);
 		else if (op >> 6 == 3)
-			restore(now, initial ? initial : now, low);
-		else
-			switch (op) {
-			case 0x00:
-				break;
-			case 0x01:
-				step = encoded(&r, c->encoding) - at;
-				break;
-			case 0x02:
-				step = fixed(&r, 1) * c->code_align;
-				break;
-			case 0x03:
-				step = fixed(&r, 2) * c->code_align;
-				break;
-			case 0x04:
-				step = fixed(&r, 4) * c->code_align;
-				break;
-			case 0x05:
-				reg = uleb(&r), saved_at(now, reg, (int64_t)uleb(&r) * c->data_align);
-				break;
-			case 0x06:
-				restore(now, initial ? initial : now, uleb(&r));
-				break;
-			case 0x07:
-				now->ra_gone |= uleb(&r) == REG_IP;
-				break;
-			case 0x08:
-				reg = uleb(&r), now->rule.bp = reg == REG_BP ? 0 : now->rule.bp;
-				break;
-			case 0x09:
-				uleb(&r), uleb(&r);
-				break;
-			case 0x0a:
-				kept[depth++ % 8] = *now;
-				break;
-			case 0x0b:
-				*now = depth ? kept[--depth % 8] : *now;
-				break;
-			case 0x0c:
-				define_cfa(now, uleb(&r)), now->rule.cfa = (int64_t)uleb(&r);
-				break;
-			case 0x0d:
-				define_cfa(now, uleb(&r));
-				break;
-			case 0x0e:
-				now->rule.cfa = (int64_t)uleb(&r);
-				break;
-			case 0x0f:
-				length = uleb(&r);
-				now->rule = of_expression((reader){r.at, r.at + length}, now->rule);
-				r.at += length;
-				break;
-			case 0x10:
-				reg = uleb(&r), length = uleb(&r);
-				saved_by(now, reg, (reader){r.at, r.at + length});
-				r.at += length;
-				break;
-			case 0x11:
-				reg = uleb(&r), saved_at(now, reg, sleb(&r) * c->data_align);
-				break;
-			case 0x12:
-				define_cfa(now, uleb(&r)), now->rule.cfa = sleb(&r) * c->data_align;
-				break;
-			case 0x13:
-				now->rule.cfa = sleb(&r) * c->data_align;
-				break;
-			case 0x16:
-				uleb(&r), length = uleb(&r), r.at += length;
-				break;
-			case 0x2e:
-				uleb(&r);
-				break;
-			default:
-				now->rule.kind = STOP;
-				return;
-			}
-		at += step;
-		if (at > pc)
-			return;
+			restore(now, initial, low);
+		else if (op == 0x01)
+			at = encoded(&r, c->encoding);
+		else if (op >= 0x02 && op <= 0x04)
+			at += fixed(&r, 1u << (op - 2)) * c->code_align;
+		else if (op == 0x0a)
+			kept[depth++ % 8] = *now;
+		else if (op == 0x0b)
+			*now = depth ? kept[--depth % 8] : *now;
+		else if (op != 0)
+			change(&r, op, c, initial, now);
 	}
 }
 
@@ -323,7 +315,7 @@ static rule compute(uintptr_t pc, const struct dl_find_object *module) {
 		r.at += skipped;
 	}
 	row initial = {stop, false}, now;
-	run(&c, c.code, begin, UINTPTR_MAX, NULL, &initial);
+	run(&c, c.code, begin, UINTPTR_MAX, &initial, &initial);
 	now = initial;
 	run(&c, r, begin, pc, &initial, &now);
 	return now.ra_gone ? stop : now.rule;

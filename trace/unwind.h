@@ -22,8 +22,9 @@ typedef void unwind_meet(void *context, const struct dl_find_object *module);
 
 enum unwind_step { UNWIND_OK, UNWIND_END, UNWIND_OTHER_STACK };
 
-/* One frame up. UNWIND_OTHER_STACK means that `frame` is now on another stack: it left a signal handler.
- * `exact` tells that frame->pc is an instruction that was interrupted, not the return address of a call. */
+/* One frame up. UNWIND_OTHER_STACK means that `frame` is now on another stack: it left a signal
+ * handler. `exact` tells that frame->pc is an instruction that was interrupted, not the return
+ * address of a call. */
 enum unwind_step unwind_up(
 	unwind_frame *frame, unwind_range stack, bool *exact, unwind_meet *meet, void *context);
 

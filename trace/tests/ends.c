@@ -1,6 +1,6 @@
 /*
- * Ends in the way that argument 1 names, after 100000 allocations, so that a trace of it shows what of them
- * was kept.
+ * Ends in the way that argument 1 names, after 100000 allocations, so that a trace of it shows what
+ * of them was kept.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * Calls each entry point a number of times that differs from the others', so that a trace shows which were
- * recorded.
+ * Calls each entry point a number of times that differs from the others', so that a trace shows
+ * which were recorded.
  */
 #define _GNU_SOURCE
 #include <malloc.h>

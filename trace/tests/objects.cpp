@@ -1,5 +1,5 @@
-// Every form of new and delete, a number of times that differs; operator new that fails; an exception that
-// passes through the recorder.
+// Every form of new and delete, a number of times that differs; operator new that fails; an exception
+// that passes through the recorder.
 #include <cstddef>
 #include <new>
 

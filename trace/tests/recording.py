@@ -1,5 +1,5 @@
-"""Runs programs under the recorder for the tests: `python3 test_X.py RECORDER PROGRAMS`. The command comes
-from `cargo build` in cli/, into build/cargo or where CARGO_TARGET_DIR says."""
+"""Runs programs under the recorder for the tests: `python3 test_X.py RECORDER PROGRAMS`. The command
+comes from `cargo build` in cli/, into build/cargo or where CARGO_TARGET_DIR says."""
 
 import json
 import os

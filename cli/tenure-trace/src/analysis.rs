@@ -139,7 +139,8 @@ impl<F: FnMut(&Object)> Pass<'_, F> {
             return;
         };
         let same = old.thread == e.thread;
-        let temporary = same && e.part == Part::Free && self.newest.get(&e.thread) == Some(&e.pointer);
+        let temporary =
+            same && e.part == Part::Free && self.newest.get(&e.thread) == Some(&e.pointer);
         self.a.same_thread += u64::from(same);
         self.a.cross_thread += u64::from(!same);
         self.a.temporary += u64::from(temporary);
@@ -183,7 +184,8 @@ impl<F: FnMut(&Object)> Pass<'_, F> {
             Part::ReallocOut => self.free(e),
             Part::Map => {
                 self.a.by_op[e.op as usize] += 1;
-                self.a.mapped_bytes += e.size - self.maps.insert(e.pointer, e.size).unwrap_or(0).min(e.size);
+                self.a.mapped_bytes +=
+                    e.size - self.maps.insert(e.pointer, e.size).unwrap_or(0).min(e.size);
                 self.a.mapped_peak = self.a.mapped_peak.max(self.a.mapped_bytes);
             }
             Part::Unmap => {
@@ -196,18 +198,27 @@ impl<F: FnMut(&Object)> Pass<'_, F> {
 }
 
 impl Analysis {
-    /// Sums over the whole trace. `ended` sees each block when it ends; those that live to the end of the
-    /// trace come last, in no order.
+    /// Sums over the whole trace. `ended` sees each block when it ends; those that live to the end
+    /// of the trace come last, in no order.
     pub fn of<F: FnMut(&Object)>(trace: &Trace, ended: F) -> Analysis {
         Analysis::watched(trace, ended, |_| {})
     }
 
     /// The same; `watch` sees every event before it is counted.
-    pub fn watched<F: FnMut(&Object), W: FnMut(&Event)>(trace: &Trace, ended: F, mut watch: W) -> Analysis {
+    pub fn watched<F: FnMut(&Object), W: FnMut(&Event)>(
+        trace: &Trace,
+        ended: F,
+        mut watch: W,
+    ) -> Analysis {
         let stamps: Vec<u64> = trace.samples.iter().map(|s| s.stamp).collect();
         let mut stamps = stamps.iter();
         let next_sample = stamps.next().copied().unwrap_or(u64::MAX);
-        let a = Analysis { sizes: vec![0; 65], by_op: vec![0; 64], first: u64::MAX, ..Analysis::default() };
+        let a = Analysis {
+            sizes: vec![0; 65],
+            by_op: vec![0; 64],
+            first: u64::MAX,
+            ..Analysis::default()
+        };
         let mut pass = Pass {
             a,
             live: Fast::default(),
@@ -222,7 +233,8 @@ impl Analysis {
             pass.visit(e);
         });
         let Pass { mut a, live, stamps, next_sample, mut ended, .. } = pass;
-        for stamp in std::iter::once(next_sample).chain(stamps.copied()).filter(|s| *s != u64::MAX) {
+        for stamp in std::iter::once(next_sample).chain(stamps.copied()).filter(|s| *s != u64::MAX)
+        {
             a.series.push(Live { stamp, ..a.live });
         }
         live.values().for_each(&mut ended);
@@ -234,11 +246,12 @@ impl Analysis {
         a
     }
 
-    /// Part of the CPU time that the allocator took, from the timed events, with the recorder's own time
-    /// taken off; None where there is too little to tell.
+    /// Part of the CPU time that the allocator took, from the timed events, with the recorder's own
+    /// time taken off; None where there is too little to tell.
     pub fn allocator_share(&self, trace: &Trace) -> Option<f64> {
         let last = trace.samples.last()?;
-        let ns_per_tick = trace.ns_per_stamp / f64::from(1 << trace.value("tick_shift")?.parse::<u32>().ok()?.min(32));
+        let ns_per_tick = trace.ns_per_stamp
+            / f64::from(1 << trace.value("tick_shift")?.parse::<u32>().ok()?.min(32));
         let one_in = trace.value("timed_one_in")?.parse::<f64>().ok()?;
         let own = last.recording_ticks as f64 * one_in * ns_per_tick;
         let cpu = last.cpu_ns as f64 - own;

@@ -3,7 +3,8 @@
 use crate::format::{self, Class};
 use crate::merge::{Module, Streams};
 
-/// A realloc is two parts: the old block ends with the call's beginning, the new one starts with its end.
+/// A realloc is two parts: the old block ends with the call's beginning, the new one starts with its
+/// end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Alloc,
@@ -91,7 +92,12 @@ struct Last {
 }
 
 /// Decodes the block into `out`; nodes, modules and marks go to `streams`.
-pub(crate) fn block(bytes: &[u8], stream: usize, streams: &mut Streams, out: &mut Vec<Event>) -> Result<(), String> {
+pub(crate) fn block(
+    bytes: &[u8],
+    stream: usize,
+    streams: &mut Streams,
+    out: &mut Vec<Event>,
+) -> Result<(), String> {
     let mut c = Cursor { bytes, at: 0 };
     if c.byte()? != format::THREAD {
         return Err("a block of events does not begin with its thread".to_string());
@@ -185,7 +191,13 @@ fn event(
     Ok(())
 }
 
-fn other(c: &mut Cursor, op: u8, last: &mut Last, stream: usize, streams: &mut Streams) -> Result<(), String> {
+fn other(
+    c: &mut Cursor,
+    op: u8,
+    last: &mut Last,
+    stream: usize,
+    streams: &mut Streams,
+) -> Result<(), String> {
     match op {
         format::NODE => {
             let back = c.varint()?;

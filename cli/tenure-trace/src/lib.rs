@@ -1,5 +1,5 @@
-//! Reads the traces that `tenure record` writes. A file is checked block by block before anything in it is
-//! used; what follows the first damage is not read.
+//! Reads the traces that `tenure record` writes. A file is checked block by block before anything in
+//! it is used; what follows the first damage is not read.
 
 pub mod analysis;
 mod decode;
@@ -143,7 +143,10 @@ fn check_file_header(head: &[u8]) -> Result<(), Error> {
     }
     match u32_at(head, 8) {
         format::VERSION => Ok(()),
-        other => no(&format!("the trace has version {other}; this program reads version {}", format::VERSION)),
+        other => no(&format!(
+            "the trace has version {other}; this program reads version {}",
+            format::VERSION
+        )),
     }
 }
 
@@ -251,7 +254,10 @@ impl Trace {
             self.end = None;
             return truncated;
         }
-        if u64_at(buffer, 0) != offset || &buffer[8..16] != format::MAGIC || buffer.len() > format::TRAILER {
+        if u64_at(buffer, 0) != offset
+            || &buffer[8..16] != format::MAGIC
+            || buffer.len() > format::TRAILER
+        {
             self.end = None;
             return Ok(Err("damaged end of the file".to_string()));
         }
@@ -286,7 +292,12 @@ impl Trace {
             2 => EndReason::DiskFull,
             _ => return Err("unknown reason of the end".to_string()),
         };
-        Ok(End { reason, waits: u64_at(raw, 8), wait_ticks: u64_at(raw, 16), missed: u64_at(raw, 24) })
+        Ok(End {
+            reason,
+            waits: u64_at(raw, 8),
+            wait_ticks: u64_at(raw, 16),
+            missed: u64_at(raw, 24),
+        })
     }
 
     /// Stamps become ns by the first and the last sample.
@@ -311,9 +322,19 @@ impl Trace {
         (stamps as f64 * self.ns_per_stamp) as u64
     }
 
-    pub(crate) fn events_of(&self, block: &Block, packed: &mut Vec<u8>, raw: &mut Vec<u8>) -> Result<(), String> {
-        read_some(&self.file, block.offset + format::BLOCK_HEADER as u64, block.packed as usize, packed)
-            .map_err(|e| e.to_string())?;
+    pub(crate) fn events_of(
+        &self,
+        block: &Block,
+        packed: &mut Vec<u8>,
+        raw: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        read_some(
+            &self.file,
+            block.offset + format::BLOCK_HEADER as u64,
+            block.packed as usize,
+            packed,
+        )
+        .map_err(|e| e.to_string())?;
         unpack(block, packed, raw)
     }
 }

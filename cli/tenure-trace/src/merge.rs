@@ -100,10 +100,20 @@ impl Streams {
     #[inline]
     pub fn merged(&self, stream: usize, id: u64) -> Result<u32, String> {
         let ids = &self.merged[stream];
-        usize::try_from(id).ok().and_then(|i| ids.get(i)).copied().ok_or_else(|| "an unknown stack".to_string())
+        usize::try_from(id)
+            .ok()
+            .and_then(|i| ids.get(i))
+            .copied()
+            .ok_or_else(|| "an unknown stack".to_string())
     }
 
-    pub fn add_node(&mut self, stream: usize, back: u64, address: u64, stamp: u64) -> Result<(), String> {
+    pub fn add_node(
+        &mut self,
+        stream: usize,
+        back: u64,
+        address: u64,
+        stamp: u64,
+    ) -> Result<(), String> {
         let own = self.merged[stream].len() as u64;
         let parent = self.merged(stream, own.checked_sub(back).ok_or("an unknown parent")?)?;
         let tree = &mut self.tree;
@@ -154,14 +164,19 @@ struct Queue {
 }
 
 impl Trace {
-    /// Calls `visit` with every event, in the order of time, and returns the stacks. Reading ends at a block
-    /// that is whole but makes no sense; that is damage, too.
+    /// Calls `visit` with every event, in the order of time, and returns the stacks. Reading ends at
+    /// a block that is whole but makes no sense; that is damage, too.
     pub fn read<F: FnMut(&Event)>(&self, mut visit: F) -> (Tree, Option<Damage>) {
         let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
         let mut queues: Vec<Queue> = Vec::new();
         for block in self.blocks.iter().filter(|b| b.kind == format::EVENTS) {
             let at = *numbers.entry(block.stream).or_insert_with(|| {
-                queues.push(Queue { blocks: Vec::new(), next_block: 0, events: Vec::new(), next: 0 });
+                queues.push(Queue {
+                    blocks: Vec::new(),
+                    next_block: 0,
+                    events: Vec::new(),
+                    next: 0,
+                });
                 queues.len() - 1
             });
             queues[at].blocks.push(*block);
@@ -173,7 +188,12 @@ impl Trace {
         (streams.tree, damage)
     }
 
-    fn merge<F: FnMut(&Event)>(&self, queues: &mut [Queue], streams: &mut Streams, visit: &mut F) -> Result<(), Damage> {
+    fn merge<F: FnMut(&Event)>(
+        &self,
+        queues: &mut [Queue],
+        streams: &mut Streams,
+        visit: &mut F,
+    ) -> Result<(), Damage> {
         let (mut packed, mut raw) = (Vec::new(), Vec::new());
         let mut order = BinaryHeap::new();
         for (i, queue) in queues.iter_mut().enumerate() {
@@ -192,7 +212,9 @@ impl Trace {
                 }
                 visit(event);
                 queue.next += 1;
-                if queue.next == queue.events.len() && !self.fill(queue, i, streams, &mut packed, &mut raw)? {
+                if queue.next == queue.events.len()
+                    && !self.fill(queue, i, streams, &mut packed, &mut raw)?
+                {
                     break;
                 }
             }

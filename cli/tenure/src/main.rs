@@ -1,13 +1,18 @@
 //! The command `tenure`. A result goes to stdout, everything else to stderr.
 
+mod diff;
+mod export;
+mod kernel;
+mod memory;
 mod record;
 mod stats;
 mod symbols;
 mod text;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use tenure_trace::analysis::{Analysis, Object};
 use tenure_trace::Trace;
 
@@ -25,6 +30,29 @@ enum Command {
     Record(record::Record),
     /// Show what is in a trace
     Stats(stats::Stats),
+    /// Say whether resident memory is live, leaked, hoarded or fragmented
+    Memory(memory::Memory),
+    /// Write a trace for another tool
+    Export(export::Export),
+    /// Compare two traces by site
+    Diff(diff::Diff),
+    /// Show Tenure's allocators of a running process, by tenure-top
+    #[command(disable_help_flag = true)]
+    Top {
+        /// Arguments of tenure-top
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
+    /// Print what a shell needs to complete these commands
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    Man {
+        /// The folder
+        folder: std::path::PathBuf,
+    },
 }
 
 /// Exit status 2 for what the caller got wrong, 3 for input that cannot be read.
@@ -74,10 +102,36 @@ pub fn next(command: &str) {
     eprintln!("next: {command}");
 }
 
+/// tenure-top beside this program, or on the PATH.
+fn top(arguments: &[std::ffi::OsString]) -> Result<i32, Failure> {
+    let beside =
+        std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("tenure-top")));
+    let program = beside.filter(|p| p.is_file()).unwrap_or_else(|| "tenure-top".into());
+    let error = std::process::Command::new(&program).args(arguments).exec();
+    Err(Failure::Usage(format!("{}: {error}; `make install` installs it", program.display())))
+}
+
+extern "C" {
+    fn signal(number: i32, handler: usize) -> usize;
+}
+
 fn main() {
+    // A reader that has seen enough, as head, ends this program quietly.
+    unsafe { signal(13, 0) };
     let result = match Cli::parse().command {
         Command::Record(c) => c.run(),
         Command::Stats(c) => c.run(),
+        Command::Memory(c) => c.run(),
+        Command::Export(c) => c.run(),
+        Command::Diff(c) => c.run(),
+        Command::Top { arguments } => top(&arguments),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut std::io::stdout());
+            Ok(0)
+        }
+        Command::Man { folder } => clap_mangen::generate_to(Cli::command(), &folder)
+            .map(|()| 0)
+            .map_err(|e| Failure::Usage(format!("{}: {e}", folder.display()))),
     };
     let status = match result {
         Ok(status) => status,

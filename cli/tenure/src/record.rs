@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,8 @@ pub struct Record {
     #[arg(short, long, value_name = "FILE", default_value = "tenure.trace")]
     pub output: PathBuf,
     /// Frames to walk at most for a stack that the thread has not met
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     pub depth: u32,
     /// Record children too, each in FILE.PID
     #[arg(long)]
@@ -39,6 +40,9 @@ extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
     fn kill(pid: i32, number: i32) -> i32;
     fn getpid() -> i32;
+    fn geteuid() -> u32;
+    fn getegid() -> u32;
+    fn prctl(option: i32, value: u64) -> i32;
 }
 
 /// Beside the program, or where `make install` puts both.
@@ -55,7 +59,10 @@ fn library() -> Result<PathBuf, Failure> {
         folder.join("../lib64").join(LIBRARY),
     ];
     places.iter().find(|p| p.is_file()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
-        Failure::Usage(format!("{LIBRARY} is not beside {}; set TENURE_RECORDER to its path", own.display()))
+        Failure::Usage(format!(
+            "{LIBRARY} is not beside {}; set TENURE_RECORDER to its path",
+            own.display()
+        ))
     })
 }
 
@@ -67,7 +74,9 @@ fn find_program(name: &OsStr) -> Result<PathBuf, Failure> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|p| p.is_file() && executable(p))
-        .ok_or_else(|| Failure::Usage(format!("{}: no such program on the PATH", name.to_string_lossy())))
+        .ok_or_else(|| {
+            Failure::Usage(format!("{}: no such program on the PATH", name.to_string_lossy()))
+        })
 }
 
 fn executable(path: &Path) -> bool {
@@ -102,7 +111,8 @@ fn read_elf(file: &mut File) -> std::io::Result<Option<Elf>> {
             let mut name = vec![0; size as usize];
             file.seek(SeekFrom::Start(at))?;
             file.read_exact(&mut name)?;
-            elf.interpreter = Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_string());
+            elf.interpreter =
+                Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_string());
         }
     }
     Ok(Some(elf))
@@ -116,8 +126,11 @@ fn check_program(path: &Path, scripts: u32) -> Result<(), Failure> {
         return refuse("not executable");
     }
     let mode = meta.permissions().mode();
-    if mode & 0o6000 != 0 && unsafe { getpid() } != 1 {
-        return refuse("setuid or setgid: the dynamic linker ignores LD_PRELOAD; record a copy without the bit");
+    let (user, group) = unsafe { (geteuid(), getegid()) };
+    if (mode & 0o4000 != 0 && meta.uid() != user) || (mode & 0o2000 != 0 && meta.gid() != group) {
+        return refuse(
+            "setuid or setgid: the dynamic linker ignores LD_PRELOAD; record a copy without the bit",
+        );
     }
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -133,7 +146,8 @@ fn check_program(path: &Path, scripts: u32) -> Result<(), Failure> {
     }
     match elf.interpreter {
         None => refuse(
-            "statically linked: LD_PRELOAD has no effect on it (most Go programs are static, too; their heap is not malloc's)",
+            "statically linked: LD_PRELOAD has no effect on it (most Go programs are static, too; \
+                their heap is not malloc's)",
         ),
         Some(name) if name.contains("musl") => {
             refuse("linked with musl; the recorder is built for glibc and cannot be loaded into it")
@@ -179,12 +193,14 @@ impl Record {
         let library = library()?;
         let program = find_program(&self.command[0])?;
         check_program(&program, 0)?;
-        let output = std::path::absolute(&self.output).map_err(|e| Failure::Usage(e.to_string()))?;
+        let output =
+            std::path::absolute(&self.output).map_err(|e| Failure::Usage(e.to_string()))?;
         let mut command = Command::new(&program);
         command.arg0(&self.command[0]).args(&self.command[1..]);
         for pair in &self.env {
-            let (key, value) =
-                pair.split_once('=').ok_or_else(|| Failure::Usage(format!("--env {pair}: K=V is wanted")))?;
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Failure::Usage(format!("--env {pair}: K=V is wanted")))?;
             command.env(key, value);
         }
         command
@@ -194,24 +210,34 @@ impl Record {
         if self.follow_fork {
             command.env("TENURE_RECORD_FOLLOW", "1");
         }
-        let before = output.metadata().ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        let before = output.metadata().ok().map(|m| m.ino());
         // Ctrl-C is for the program; this process reports what was recorded until then.
         let (mut child, old) = {
             let ignore = 1;
-            let child = command.spawn().map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
+            let child = command
+                .spawn()
+                .map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
             (child, unsafe { [signal(2, ignore), signal(3, ignore)] })
         };
         let status = child.wait().map_err(|e| Failure::Usage(e.to_string()))?;
         wait_for_trace(&output);
-        let now = output.metadata().ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        let now = output.metadata().ok().map(|m| m.ino());
         if now.is_none() || now == before {
-            eprintln!("tenure: nothing was recorded; the program did not load {}", library.display());
+            eprintln!(
+                "tenure: nothing was recorded; the program did not load {}",
+                library.display()
+            );
         } else {
-            eprintln!("tenure: recorded in {}; next: tenure stats {}", self.output.display(), self.output.display());
+            eprintln!(
+                "tenure: recorded in {}; next: tenure stats {}",
+                self.output.display(),
+                self.output.display()
+            );
         }
         if let Some(number) = status.signal() {
             // The same end as the program's, so that a shell says the same.
             unsafe {
+                prctl(4, 0); // the core file is the program's
                 signal(2, old[0]);
                 signal(3, old[1]);
                 signal(number, 0);

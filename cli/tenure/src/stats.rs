@@ -30,7 +30,8 @@ pub struct Stats {
 
 /// Sites by one figure, largest first.
 pub fn ranked(sites: &[Site], key: impl Fn(&Site) -> u64, top: usize) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..sites.len() as u32).filter(|i| key(&sites[*i as usize]) > 0).collect();
+    let mut order: Vec<u32> =
+        (0..sites.len() as u32).filter(|i| key(&sites[*i as usize]) > 0).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(key(&sites[*i as usize])), *i));
     order.truncate(top);
     order
@@ -46,7 +47,8 @@ fn site_json(a: &Analysis, names: &mut Symbolizer, id: u32, trace: &Trace) -> Va
     let stack: Vec<String> = a.tree.stack(id).map(|n| names.label(&a.tree, n)).collect();
     json!({"count": s.count, "bytes": s.bytes, "live_count": s.live_count, "live_bytes": s.live_bytes,
         "peak_bytes": s.peak_bytes, "temporary": s.temporary, "cross_thread_frees": s.crossed,
-        "mean_lifetime_ns": trace.ns(s.lifetime_stamps.checked_div(s.frees).unwrap_or(0)), "stack": stack})
+        "mean_lifetime_ns": trace.ns(s.lifetime_stamps.checked_div(s.frees).unwrap_or(0)),
+        "stack": stack})
 }
 
 fn end_text(trace: &Trace) -> String {
@@ -77,15 +79,20 @@ impl Stats {
             .map(|op| (format::name(op).to_string(), json!(a.by_op[op as usize])))
             .collect();
         let mut top = |key: fn(&Site) -> u64| -> Vec<Value> {
-            ranked(&a.sites, key, self.top).into_iter().map(|id| site_json(a, names, id, trace)).collect()
+            ranked(&a.sites, key, self.top)
+                .into_iter()
+                .map(|id| site_json(a, names, id, trace))
+                .collect()
         };
-        json!({"program": trace.value("program"), "arguments": trace.arguments(), "end": end_text(trace),
-            "duration_ns": trace.ns(a.last), "threads": a.tree.threads.len(), "events": a.events, "kinds": kinds,
+        json!({"program": trace.value("program"), "arguments": trace.arguments(),
+            "end": end_text(trace), "duration_ns": trace.ns(a.last),
+            "threads": a.tree.threads.len(), "events": a.events, "kinds": kinds,
             "allocations": a.allocs, "bytes": a.bytes, "frees": a.frees, "failed": a.failed,
             "peak_live_bytes": a.peak.bytes, "live_bytes_at_end": a.live.bytes,
             "live_blocks_at_end": a.live.count,
             "peak_rss_bytes": trace.samples.iter().map(|s| s.rss * 1024).max(),
-            "cpu_ns": trace.samples.last().map(|s| s.cpu_ns), "allocator_share": a.allocator_share(trace),
+            "cpu_ns": trace.samples.last().map(|s| s.cpu_ns),
+            "allocator_share": a.allocator_share(trace),
             "same_thread_frees": a.same_thread, "cross_thread_frees": a.cross_thread,
             "temporary": a.temporary, "unknown_frees": a.unknown_frees, "lost": a.lost,
             "missed": trace.end.map(|e| e.missed), "waits": trace.end.map(|e| e.waits),
@@ -98,7 +105,12 @@ impl Stats {
     fn print(&self, trace: &Trace, a: &Analysis, names: &mut Symbolizer) {
         let command: Vec<String> = trace.arguments().into_iter().map(printable).collect();
         println!("program     {}", command.join(" "));
-        println!("recorded    {} of {}, {}", time(trace.ns(a.last)), bytes(trace.bytes), end_text(trace));
+        println!(
+            "recorded    {} of {}, {}",
+            time(trace.ns(a.last)),
+            bytes(trace.bytes),
+            end_text(trace)
+        );
         println!("threads     {}", a.tree.threads.len());
         println!(
             "events      {} ({:.1} bytes each in the file)",
@@ -117,9 +129,16 @@ impl Stats {
             bytes(a.live.bytes),
             count(a.live.count)
         );
-        println!("  live  {}", sparkline(&a.series.iter().map(|l| l.bytes).collect::<Vec<_>>(), 60));
+        println!(
+            "  live  {}",
+            sparkline(&a.series.iter().map(|l| l.bytes).collect::<Vec<_>>(), 60)
+        );
         let rss: Vec<u64> = trace.samples.iter().map(|s| s.rss * 1024).collect();
-        println!("  RSS   {}  {} at most", sparkline(&rss, 60), bytes(rss.iter().copied().max().unwrap_or(0)));
+        println!(
+            "  RSS   {}  {} at most",
+            sparkline(&rss, 60),
+            bytes(rss.iter().copied().max().unwrap_or(0))
+        );
         match a.allocator_share(trace) {
             Some(share) => println!("allocator   {:.1} % of the CPU time", 100.0 * share),
             None => println!("allocator   share of the CPU time unknown: too few events"),
@@ -139,7 +158,8 @@ impl Stats {
         );
         if a.unknown_frees + a.lost + trace.end.map_or(0, |e| e.missed) > 0 {
             println!(
-                "not paired  {} frees of blocks unknown to the trace, {} blocks whose free is missing, {} missed",
+                "not paired  {} frees of blocks unknown to the trace, {} blocks whose free is \
+                    missing, {} missed",
                 count(a.unknown_frees),
                 count(a.lost),
                 count(trace.end.map_or(0, |e| e.missed))

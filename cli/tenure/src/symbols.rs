@@ -1,5 +1,5 @@
-//! Names of code addresses, with inlined frames, from the files that the trace names and from debug files
-//! with the same build-id.
+//! Names of code addresses, with inlined frames, from the files that the trace names and from debug
+//! files with the same build-id.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,9 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Control characters would reach the terminal.
 pub fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
 }
 
 fn build_id_of(path: &Path) -> Option<Vec<u8>> {
@@ -50,13 +52,19 @@ fn candidates(m: &Module) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let id = hex(&m.build_id);
     if id.len() > 4 {
-        paths.push(PathBuf::from(format!("/usr/lib/debug/.build-id/{}/{}.debug", &id[..2], &id[2..])));
+        paths.push(PathBuf::from(format!(
+            "/usr/lib/debug/.build-id/{}/{}.debug",
+            &id[..2],
+            &id[2..]
+        )));
         if let Some(cache) = std::env::var_os("DEBUGINFOD_CACHE_PATH") {
             paths.push(Path::new(&cache).join(&id).join("debuginfo"));
         }
     }
     paths.push(PathBuf::from(&m.path));
-    paths.retain(|p| p.is_file() && (m.build_id.is_empty() || build_id_of(p).as_ref() == Some(&m.build_id)));
+    paths.retain(|p| {
+        p.is_file() && (m.build_id.is_empty() || build_id_of(p).as_ref() == Some(&m.build_id))
+    });
     paths
 }
 
@@ -82,8 +90,11 @@ impl Symbolizer {
         let module = &tree.modules[at];
         // The address is that of the instruction after the call.
         let probe = address.wrapping_sub(module.bias).wrapping_sub(1);
-        let name = Path::new(&module.path).file_name().map_or(String::new(), |n| printable(&n.to_string_lossy()));
-        let unnamed = vec![Frame { function: format!("{name}+{:#x}", probe + 1), file: name, line: 0 }];
+        let name = Path::new(&module.path)
+            .file_name()
+            .map_or(String::new(), |n| printable(&n.to_string_lossy()));
+        let unnamed =
+            vec![Frame { function: format!("{name}+{:#x}", probe + 1), file: name, line: 0 }];
         if self.mode == Symbols::None {
             return unnamed;
         }
