@@ -54,6 +54,7 @@ typedef struct packing {
 /* Starts the packer, a process of its own that outlives this one. Returns false if it cannot be. */
 bool packer_start(packing *p);
 
+/* Not in order with what is around it. */
 static inline uint64_t ticks(void) {
 	return __builtin_ia32_rdtsc();
 }

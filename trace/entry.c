@@ -176,7 +176,7 @@ static inline void begin_again(thread *t) {
 		return;
 	recorder_time(t);
 	if (!t->timed)
-		t->begun = ticks();
+		t->begun = RECORDER_TICKS();
 }
 
 EXPORT void *realloc(void *old, size_t size) {

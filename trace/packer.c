@@ -293,11 +293,25 @@ static bool superseded(const packer *p) {
 	       (mine.st_ino != named.st_ino || mine.st_dev != named.st_dev);
 }
 
-static bool process_ended(packer *p, int wait_ms) {
+static bool process_ended(const packer *p, int wait_ms) {
 	if (p->from->process < 0)
 		return kill(p->from->pid, 0) != 0 && errno == ESRCH;
 	struct pollfd one = {p->from->process, POLLIN, 0};
 	return poll(&one, 1, wait_ms) > 0;
+}
+
+/*
+ * The process has lost its memory: soon it is seen to end, or it runs another program. If that one is
+ * recorded, too, the file has been renamed.
+ */
+static bool was_replaced(const packer *p) {
+	for (int i = 0; i < 20; i++) {
+		if (superseded(p))
+			return true;
+		if (process_ended(p, 10))
+			return superseded(p);
+	}
+	return true;
 }
 
 static void sleep_until_work(packer *p) {
@@ -322,9 +336,11 @@ static void pack(packer *p) {
 			p->next_sample = now + SAMPLE_MS;
 			p->gone = !sample(p) || superseded(p);
 		}
-		/* A process that ends loses its memory a little before it is seen to end. */
-		bool replaced = p->gone && !process_ended(p, 200);
-		p->gone |= process_ended(p, 0);
+		bool replaced = p->gone && was_replaced(p);
+		if (process_ended(p, 0)) {
+			p->gone = true;
+			replaced |= superseded(p);
+		}
 		if (!p->full)
 			p->end_reason = replaced ? TRACE_REPLACED : TRACE_EXITED;
 	}

@@ -500,7 +500,7 @@ static inline bool has_align(unsigned op) {
 }
 
 void recorder_alloc(thread *t, unsigned op, void *pointer, size_t size, size_t align) {
-	uint64_t end = ticks();
+	uint64_t end = RECORDER_TICKS();
 	t->busy = WRITING;
 	uint32_t id = walk(t);
 	if (!room(t, EVENT_MOST)) {
@@ -519,7 +519,7 @@ void recorder_alloc(thread *t, unsigned op, void *pointer, size_t size, size_t a
 /* The event is written before the real call. One that is timed gets its cost after it, in a place
  * that is kept for it. */
 void recorder_free(thread *t, unsigned op, void *pointer) {
-	uint64_t begun = ticks();
+	uint64_t begun = RECORDER_TICKS();
 	t->busy = WRITING;
 	if (!room(t, EVENT_MOST)) {
 		t->timed = false;
@@ -561,7 +561,7 @@ void recorder_free_done(thread *t) {
 
 /* Two stamps: the old block may be another thread's as soon as the call has begun. */
 void recorder_realloc(thread *t, unsigned op, void *old, void *pointer, size_t size) {
-	uint64_t end = ticks(), begun = t->begun;
+	uint64_t end = RECORDER_TICKS(), begun = t->begun;
 	t->busy = WRITING;
 	uint32_t id = walk(t);
 	if (!room(t, EVENT_MOST)) {
@@ -581,7 +581,7 @@ void recorder_realloc(thread *t, unsigned op, void *old, void *pointer, size_t s
 }
 
 void recorder_unmap(thread *t, void *pointer, size_t size) {
-	uint64_t begun = ticks();
+	uint64_t begun = RECORDER_TICKS();
 	t->busy = WRITING;
 	if (room(t, EVENT_MOST)) {
 		uint8_t *tag = t->at, *p = put_stamp(t, tag + 1, stamp_of(begun));

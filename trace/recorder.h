@@ -65,6 +65,16 @@ typedef struct state {
 	_Alignas(4096) uint8_t alone[]; /* the pages hold nothing else */
 } state;
 
+/*
+ * The counter would be read while the call before it, or the exchange that handed a block over, still
+ * waits for another CPU; the fence costs nothing to programs of one thread.
+ */
+#define RECORDER_TICKS()                                                                               \
+	(__builtin_expect(                                                                                 \
+		 atomic_load_explicit(&recorder_state.streams_count, memory_order_relaxed) > 1, 0)             \
+			? (__builtin_ia32_lfence(), ticks())                                                       \
+			: ticks())
+
 extern _Thread_local thread recorder_thread __attribute__((tls_model("initial-exec")));
 extern state recorder_state;
 

@@ -175,6 +175,9 @@ fn event(
                 e.stack = stack(c, last, stream, streams)?;
                 if class == Class::AlignedAlloc {
                     e.align_log2 = c.byte()?;
+                    if e.align_log2 > 63 {
+                        return Err("an alignment is too large".to_string());
+                    }
                 }
             }
             Class::Unmap => {
