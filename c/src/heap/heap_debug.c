@@ -75,6 +75,8 @@ static void *heap_take_slot(tn_heap *h, unsigned class, const void *site) {
 		*s = tn_slab_make("heap", direct ? &h->source : &h->limited,
 			records ? sizeof(large_block) : heap_class_bytes(class), 0,
 			&(tn_slab_options){.name = h->name, .chunk_bytes = h->chunk_bytes});
+	if (*s != NULL && !records)
+		tn_slab_set_sized(*s);
 	return *s == NULL ? NULL : tn_slab_alloc_for(*s, site);
 }
 

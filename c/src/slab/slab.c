@@ -51,6 +51,7 @@ typedef struct slab {
 
 	size_t retain_chunks;
 	bool expendable;
+	bool sized;          /* debug: a slot ends with the size that its user asked for */
 	size_t window_freed; /* slots, since the window of the high-water mark began */
 	size_t window_peak;  /* most slots in use seen in this window, and in the one before */
 	size_t earlier_peak;
@@ -422,16 +423,25 @@ static bool slab_find_lost(const slab *s, const chunk *c, size_t index, slot_rec
 	return tn_get(stock_state_at(&s->stock, slot), TN_RELAXED) == SLOT_LIVE;
 }
 
-/* Makes slots in this chunk and those after it free that were allocated at `site`, and returns how many
- * there were. */
-static size_t slab_clear_lost(const slab *s, const chunk *c, const void *site) {
+/* The bytes that the user of a live slot asked for. */
+static size_t slab_asked_bytes(const slab *s, const char *slot) {
+	size_t size = s->stock.grid.slot_size;
+	if (s->sized)
+		memcpy(&size, slot + size - sizeof size, sizeof size);
+	return size;
+}
+
+/* Makes slots in this chunk and those after it free that were allocated at `site`. Returns how many
+ * there were, and adds up the bytes asked for. */
+static size_t slab_clear_lost(const slab *s, const chunk *c, const void *site, size_t *bytes) {
 	size_t count = 0;
 	slot_record *r;
 	for (; c != NULL; c = c->next_chunk)
 		for (size_t i = 0; i < stock_carved_of(c); i++)
 			if (slab_find_lost(s, c, i, &r) && r->alloc_site == site) {
-				tn_set(
-					stock_state_at(&s->stock, stock_slot_at(&s->stock, c, i)), SLOT_FREE, TN_RELAXED);
+				char *slot = stock_slot_at(&s->stock, c, i);
+				tn_set(stock_state_at(&s->stock, slot), SLOT_FREE, TN_RELAXED);
+				*bytes += slab_asked_bytes(s, slot);
 				count++;
 			}
 	return count;
@@ -447,10 +457,10 @@ static void slab_report_lost(const slab *s) {
 			if (!slab_find_lost(s, c, i, &r))
 				continue;
 			const void *site = r->alloc_site;
-			size_t count = slab_clear_lost(s, c, site);
+			size_t bytes = 0, count = slab_clear_lost(s, c, site, &bytes);
 			tn_report(s->stock.kind, s->stock.name,
-				"destroy: %zu live slots (%zu bytes) allocated at %s", count,
-				count * s->stock.grid.slot_size, tn_site(site).text);
+				"destroy: %zu live slots (%zu bytes) allocated at %s", count, bytes,
+				tn_site(site).text);
 		}
 }
 
@@ -571,6 +581,10 @@ const void *tn_slab_site(const tn_slab *hot, const void *p, const char *operatio
 	if (tn_get(stock_state_of(&s->stock, p, operation), TN_RELAXED) == SLOT_FREE)
 		slab_refuse_free(s, p, operation);
 	return stock_record_of(&s->stock, stock_chunk_of(&s->stock, p, operation), p)->alloc_site;
+}
+
+void tn_slab_set_sized(tn_slab *hot) {
+	((slab *)hot)->sized = true;
 }
 
 void tn_slab_set_expendable(tn_slab *hot, bool expendable) {

@@ -36,6 +36,10 @@ void tn_slab_set_idle(tn_slab *s, void *p, bool idle, const char *operation, con
 /* Debug: the site that allocated the live slot p; `operation` panics at any other pointer. */
 const void *tn_slab_site(const tn_slab *s, const void *p, const char *operation);
 
+/* Debug: the user of a slot keeps the size that was asked for in its last word; leaks are listed with
+ * these sizes. */
+void tn_slab_set_sized(tn_slab *s);
+
 /* As the option: whether live slots at destroy are intended. */
 void tn_slab_set_expendable(tn_slab *s, bool expendable);
 

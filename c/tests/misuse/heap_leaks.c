@@ -1,12 +1,12 @@
-/* Destroying a heap with live blocks is legal; debug lists them by size class and site.
+/* Destroying a heap with live blocks is legal; debug lists them by site, with the bytes asked for.
  *
  * args      listed expendable
  * release   EXIT
  * hardened  EXIT
- * debug:listed  EXIT tenure: heap "h": destroy: 1 live slots (64 bytes) allocated at SITE(one)
- *           tenure: heap "h": destroy: 37 live slots (4736 bytes) allocated at SITE(many)
+ * debug:listed  EXIT tenure: heap "h": destroy: 1 live slots (40 bytes) allocated at SITE(one)
+ *           tenure: heap "h": destroy: 37 live slots (3700 bytes) allocated at SITE(many)
  *           tenure: heap "h": destroy: 2 live large blocks (30000 bytes) allocated at SITE(large)
- *           tenure: heap "h": destroy: 1 live slots (320 bytes) allocated at SITE(realloc)
+ *           tenure: heap "h": destroy: 1 live slots (290 bytes) allocated at SITE(realloc)
  * debug:expendable  EXIT
  */
 #include "misuse.h"
