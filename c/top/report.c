@@ -92,7 +92,7 @@ static void add_known(text *t, const char *name, uint64_t value) {
 }
 
 /* One allocator, without the brace at its end. */
-static void add_row(text *t, const tn_live_row *row) {
+static void add_row(text *t, const tn_live_row *row, size_t nodes) {
 	text_add(t, "    {\"id\": %" PRIu64 ", \"parent_id\": %" PRIu64 ", ", row->id, row->parent_id);
 	add_string_member(t, "kind", kind_name(row->kind));
 	add_string_member(t, "name", row->name);
@@ -101,14 +101,18 @@ static void add_row(text *t, const tn_live_row *row) {
 	text_add(t, ", \"slot_bytes\": %" PRIu64, row->slot_bytes);
 	for (size_t i = 0; i < FIGURES; i++)
 		text_add(t, ", \"%s\": %" PRIu64, figures[i].name, value_of(row, &figures[i]));
+	for (size_t i = 0; i < nodes; i++)
+		text_add(t, "%s%" PRIu64, i == 0 ? ", \"node_bytes\": [" : ", ", row->node_bytes[i]);
+	text_add(t, "]");
 }
 
 /* Every allocator, and inside it those that it owns. */
 static void add_rows(text *t, const view *v, const tree *tree) {
 	unsigned depth = 0;
 	uint32_t row = tree->root;
+	const size_t nodes = table_nodes(v);
 	while (row != NO_ROW) {
-		add_row(t, &v->rows[row]);
+		add_row(t, &v->rows[row], nodes);
 		text_add(
 			t, ", \"subtree_committed_bytes\": %" PRIu64 ", \"below\": [", tree->subtree_bytes[row]);
 		unsigned before = depth;
@@ -142,8 +146,9 @@ void report_json(text *t, const view *v, bool nested) {
 		add_rows(t, v, &tree);
 		table_free_tree(&tree);
 	}
+	const size_t nodes = table_nodes(v);
 	for (size_t i = 0; !nested && i < s->row_count; i++) {
-		add_row(t, &v->rows[i]);
+		add_row(t, &v->rows[i], nodes);
 		text_add(t, i + 1 < s->row_count ? "},\n" : "}\n");
 	}
 	text_add(t, "  ]\n}\n");
@@ -199,6 +204,7 @@ typedef struct group {
 	const char *kind;
 	uint64_t count;
 	uint64_t sums[FIGURES];
+	uint64_t node_bytes[TN_LIVE_NODES];
 } group;
 
 typedef struct groups {
@@ -253,6 +259,8 @@ static size_t merge(group *groups, size_t count) {
 		groups[merged - 1].count += groups[i].count;
 		for (size_t k = 0; k < FIGURES; k++)
 			groups[merged - 1].sums[k] += groups[i].sums[k];
+		for (size_t k = 0; k < TN_LIVE_NODES; k++)
+			groups[merged - 1].node_bytes[k] += groups[i].node_bytes[k];
 	}
 	return merged;
 }
@@ -278,6 +286,7 @@ static groups group_rows(const view *v) {
 		one->count = 1;
 		for (size_t k = 0; k < GAUGES; k++)
 			one->sums[k] = value_of(&v->rows[i], &figures[k]);
+		memcpy(one->node_bytes, v->rows[i].node_bytes, sizeof one->node_bytes);
 	}
 	cut(&g);
 	return g;
@@ -315,14 +324,34 @@ static void add_pair(text *t, const char *name, const char *value) {
 	add_label(t, value);
 }
 
-static void add_group(text *t, const char *name, const process *p, const group *g, uint64_t value) {
+static void begin_group(text *t, const char *name, const process *p, const group *g) {
 	text_add(t, "tenure_%s{", name);
 	text_raw(t, p->labels.p, p->labels.size);
 	text_add(t, ",");
 	add_pair(t, "kind", g->kind);
 	text_add(t, ",");
 	add_pair(t, "name", g->name);
+}
+
+static void add_group(text *t, const char *name, const process *p, const group *g, uint64_t value) {
+	begin_group(t, name, p, g);
 	text_add(t, "} %" PRIu64 "\n", value);
+}
+
+/* Of processes with several memory nodes, what each allocator has on which. */
+static void add_nodes(text *t, const process *all, size_t count) {
+	bool begun = false;
+	for (size_t i = 0; i < count; i++) {
+		const size_t nodes = table_nodes(all[i].view);
+		if (nodes > 1 && !begun)
+			add_head(t, "node_bytes", "gauge", "Bytes of chunks by the memory node that they are on.");
+		begun |= nodes > 1;
+		for (size_t k = 0; nodes > 1 && k < all[i].rows.count * nodes; k++) {
+			const group *g = &all[i].rows.all[k / nodes];
+			begin_group(t, "node_bytes", &all[i], g);
+			text_add(t, ",memory_node=\"%zu\"} %" PRIu64 "\n", k % nodes, g->node_bytes[k % nodes]);
+		}
+	}
 }
 
 /* Names a count by its unit, as Prometheus wants it; a counter ends in _total. */
@@ -421,6 +450,7 @@ void report_prometheus(
 				add_group(t, name, &all[i], &g->all[k], g->all[k].sums[f]);
 		}
 	}
+	add_nodes(t, all, count);
 	for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++)
 		add_metric(t, &metrics[m], all, count);
 	for (size_t i = 0; i < count; i++)

@@ -520,6 +520,28 @@ static void add_process(text *t, const view *v) {
 	text_end_line(t);
 }
 
+size_t table_nodes(const view *v) {
+	size_t nodes = 1;
+	for (size_t i = 0; i < v->state.row_count; i++)
+		for (size_t k = nodes; k < TN_LIVE_NODES; k++)
+			if (v->rows[i].node_bytes[k] != 0)
+				nodes = k + 1;
+	return nodes;
+}
+
+/* With several memory nodes, what each has. */
+static void add_nodes(text *t, const view *v) {
+	size_t nodes = table_nodes(v);
+	for (size_t k = 0; nodes > 1 && k < nodes; k++) {
+		char what[32];
+		uint64_t bytes = 0;
+		for (size_t i = 0; i < v->state.row_count; i++)
+			bytes += v->rows[i].node_bytes[k];
+		snprintf(what, sizeof what, "node %zu", k);
+		add_figure(t, what, bytes);
+	}
+}
+
 void table_header(text *t, const view *v) {
 	uint64_t live = 0, cached = 0, committed = 0, reserved = 0;
 	for (size_t i = 0; i < v->state.row_count; i++) {
@@ -534,6 +556,7 @@ void table_header(text *t, const view *v) {
 	add_figure(t, "cached", cached);
 	add_figure(t, "committed", committed);
 	add_figure(t, "reserved", reserved);
+	add_nodes(t, v);
 	text_end_line(t);
 	text_add(t, "Process");
 	add_figure(t, "resident", v->state.resident_bytes);

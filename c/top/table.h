@@ -46,6 +46,9 @@ void table_free_tree(tree *t);
 /* The row after `row` when each row is written below its parent: one level down, or some up. */
 uint32_t table_step(const tree *t, uint32_t row, unsigned *depth);
 
+/* Memory nodes (NUMA) of which a row has memory: 1, or up to the highest such node. */
+size_t table_nodes(const view *v);
+
 /* A few lines about the process, then the table or tree. */
 void table_header(text *t, const view *v);
 void table_rows(text *t, const view *v, const table_options *options);

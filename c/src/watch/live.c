@@ -80,6 +80,9 @@ static tn_live_row live_row_of(const tn_listed *listed) {
 		.waits = s->waits};
 	_Static_assert(sizeof row.name == sizeof s->name, "a row holds every name");
 	_Static_assert(sizeof row.ident == sizeof listed->ident, "and every ident");
+	_Static_assert(TN_LIVE_NODES == TN_NODES, "and every memory node");
+	for (size_t i = 0; i < TN_NODES; i++)
+		row.node_bytes[i] = s->node_bytes[i];
 	memcpy(row.name, s->name, sizeof row.name);
 	memcpy(row.ident, listed->ident, sizeof row.ident);
 	return row;

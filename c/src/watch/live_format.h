@@ -21,7 +21,13 @@
 #define TN_LIVE_MAGIC "TNLIVE\r\n"
 
 /* The version changes with every change of the structs below. */
-enum { TN_LIVE_VERSION = 3, TN_LIVE_ROWS = 4096, TN_LIVE_TOTALS = 216, TN_LIVE_COUNTERS = 5 };
+enum {
+	TN_LIVE_VERSION = 4,
+	TN_LIVE_ROWS = 4096,
+	TN_LIVE_TOTALS = 216,
+	TN_LIVE_COUNTERS = 5,
+	TN_LIVE_NODES = 8
+};
 
 /* The numbers of TN_MODE. */
 enum { TN_LIVE_RELEASE, TN_LIVE_HARDENED, TN_LIVE_DEBUG };
@@ -68,6 +74,7 @@ typedef struct tn_live_row {
 	uint64_t live_bytes, live_count, cached_bytes, reserved_bytes, committed_bytes, peak_bytes;
 	uint64_t chunk_count, partial_count, refills, resets, slot_bytes, slot_count, partial_live_count;
 	uint64_t thread_cached_bytes, waste_bytes, external_bytes, exchanges, foreign, waits;
+	uint64_t node_bytes[TN_LIVE_NODES];
 	char name[32], ident[64];
 } tn_live_row;
 

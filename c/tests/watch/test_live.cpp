@@ -178,6 +178,7 @@ TEST(live, shows_what_a_snapshot_finds) {
 			EXPECT_EQ(row.exchanges, s.exchanges);
 			EXPECT_EQ(row.foreign, s.foreign);
 			EXPECT_EQ(row.waits, s.waits);
+			EXPECT_EQ(row.node_bytes[0], s.node_bytes[0]);
 			return true;
 		},
 		&c);
@@ -653,7 +654,7 @@ TEST(live, a_forged_view_is_refused) {
 	} forgeries[] = {
 		{[](tn_live_file *f) { f->header.magic[0]++; }, "no magic number"},
 		{[](tn_live_file *f) { f->header.version++; },
-			"the live view of " + process + " has version 4, and this tenure-top reads version 3"},
+			"the live view of " + process + " has version 5, and this tenure-top reads version 4"},
 		{[](tn_live_file *f) { f->header.row_bytes = 0; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.row_max++; }, "sizes that do not fit"},
 		{[](tn_live_file *f) { f->header.header_bytes += 8; }, "sizes that do not fit"},
@@ -729,6 +730,32 @@ std::string printed(void (*print)(text *t, const view *v), const view &v) {
 	std::string all(t.p, t.size);
 	text_free(&t);
 	return all;
+}
+
+/* Memory of two nodes, as a process on such a machine would show it. */
+TEST(live, memory_nodes_are_shown_where_there_are_several) {
+	tn_live_row rows[2] = {};
+	tn_live_total total = {};
+	view v = {};
+	v.rows = rows;
+	v.totals = &total;
+	v.state.row_count = 2;
+	for (size_t i = 0; i < 2; i++) {
+		rows[i].id = i + 1;
+		rows[i].kind = TN_KIND_SHARED_SLAB;
+		strcpy(rows[i].name, i == 0 ? "one" : "two");
+		rows[i].node_bytes[0] = 65536;
+	}
+	EXPECT_NE(printed(print_json, v).find("\"node_bytes\": [65536]"), std::string::npos);
+	EXPECT_EQ(printed(print_metrics, v).find("node_bytes"), std::string::npos);
+	EXPECT_EQ(printed(table_header, v).find("node"), std::string::npos);
+	rows[1].node_bytes[1] = 131072;
+	EXPECT_NE(printed(print_json, v).find("\"node_bytes\": [65536, 131072]"), std::string::npos);
+	std::string metrics = printed(print_metrics, v);
+	EXPECT_NE(metrics.find("name=\"one\",memory_node=\"1\"} 0\n"), std::string::npos) << metrics;
+	EXPECT_NE(metrics.find("name=\"two\",memory_node=\"1\"} 131072\n"), std::string::npos) << metrics;
+	EXPECT_NE(printed(table_header, v).find("node 0 128K  node 1 128K"), std::string::npos)
+		<< printed(table_header, v);
 }
 
 /* Names with control characters, some that turn or hide text, and some that do not. */

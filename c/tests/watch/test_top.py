@@ -152,6 +152,10 @@ class Printed(unittest.TestCase):
         self.assertEqual(by_id[connection["parent_id"]]["name"], "server")
         for row in rows:
             self.assertLessEqual(row["live_bytes"] + row["cached_bytes"], row["reserved_bytes"], row)
+            most = max(row["committed_bytes"], row["cached_bytes"])
+            self.assertLessEqual(sum(row["node_bytes"]), most, row)
+        sessions = next(row for row in rows if row["name"] == "sessions")
+        self.assertEqual(sum(sessions["node_bytes"]) > 0, MODE != "debug")
 
     def test_prometheus(self):
         text = self.print("--prometheus")
