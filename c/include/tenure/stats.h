@@ -41,7 +41,8 @@ typedef struct tn_stats {
 	size_t slot_count;          /* slots in all chunks; pool: objects built; 0 where sizes differ */
 	size_t partial_live_count;  /* live slots in the chunks of partial_count */
 	size_t thread_cached_bytes; /* shared slab and pool: the part of cached in threads' magazines */
-	size_t waste_bytes;         /* heap: the part of live added by rounding, an estimate; 0 elsewhere */
+	size_t waste_bytes;         /* the part of live added by rounding: of a heap, an estimate; of slabs
+	                               and pools, by the alignment of slots; 0 elsewhere */
 	size_t external_bytes;      /* scope: memory of other libraries, from tn_scope_external; in no
 	                               other figure */
 	/* Shared slab and pool, since they were made: how threads exchanged magazines. */

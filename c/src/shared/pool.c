@@ -178,9 +178,11 @@ static void pool_read(const pool *p, tn_stats *stats) {
 /* Every live slot of the memory is an object; some of the objects are idle. */
 static void pool_read_idle(const pool *p, tn_stats *stats, idle_slots idle) {
 	size_t beside = idle.weight - tn_min(idle.weight, idle.in_depot * p->size);
+	size_t waste = stats->live_count == 0 ? 0 : stats->waste_bytes / stats->live_count;
 	stats->slot_count = stats->live_count;
 	stats->live_count -= tn_min(stats->live_count, idle.count);
 	stats->live_bytes = stats->live_count * p->size;
+	stats->waste_bytes = stats->live_count * waste;
 	stats->cached_bytes = idle.count * p->size + beside;
 	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
 }

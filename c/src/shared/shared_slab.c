@@ -95,10 +95,11 @@ static void shared_read(const shared_slab *s, tn_stats *stats) {
 		.partial_live_count = outside - full * k->grid.count};
 }
 
-static void shared_read_idle(tn_stats *stats, idle_slots idle) {
+static void shared_read_idle(const shared_slab *s, tn_stats *stats, idle_slots idle) {
 	stats->live_count -= tn_min(stats->live_count, idle.count);
 	stats->live_bytes = stats->live_count * stats->slot_bytes;
 	stats->cached_bytes = stats->slot_count * stats->slot_bytes - stats->live_bytes;
+	stats->waste_bytes = stats->live_count * grid_waste(&s->stock.grid);
 	stats->thread_cached_bytes = (idle.count - idle.in_depot) * stats->slot_bytes;
 	stats->peak_bytes = tn_max(stats->peak_bytes, stats->live_bytes);
 }
@@ -114,7 +115,7 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 	const shared_slab *s = object;
 	/* Chunks may come and go at this moment. */
 	listed->stats.live_count = tn_min(stock_count_outside(&s->stock), listed->stats.slot_count);
-	shared_read_idle(&listed->stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
+	shared_read_idle(s, &listed->stats, tn_cache_glance((cache *)(uintptr_t)&s->cache));
 	tn_cache_read_exchanges(&s->cache, &listed->stats);
 	shared_read_nodes(s, &listed->stats);
 }
@@ -421,7 +422,7 @@ void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
 	shared_slab *s = shared_enter(hot, "stats");
 	tn_cache_lock_owner(&s->lock);
 	shared_read(s, stats);
-	shared_read_idle(stats, tn_cache_idle(&s->cache));
+	shared_read_idle(s, stats, tn_cache_idle(&s->cache));
 	tn_cache_read_exchanges(&s->cache, stats);
 	shared_read_nodes(s, stats);
 	s->peak = stats->peak_bytes / s->stock.grid.slot_size;
@@ -476,7 +477,7 @@ tn_shared_slab *tn_shared_slab_make(
 		.state = TN_ALIVE,
 		.retain_chunks = tn_option(o->retain_chunks, 1),
 		.own_bytes = tn_round_up(RECORD_GAP + sizeof(shared_slab), TN_OS_PAGE),
-		.stock = {.grid = {.slot_size = tn_round_up(size, align)},
+		.stock = {.grid = {.slot_size = tn_round_up(size, align), .asked_size = size},
 			.source = tn_chunks_from(o->source),
 			.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 			.init = o->init,

@@ -32,6 +32,7 @@ typedef struct grid {
 	size_t lead; /* debug: bytes before the slot, for its fence */
 	size_t count;
 	unsigned grain_bits;
+	size_t asked_size; /* of a slot, before it was rounded up to the alignment */
 } grid;
 
 /* Bytes of a chunk that are not for slots. */
@@ -41,6 +42,11 @@ typedef struct grid_tail {
 	size_t per_slot;
 	size_t align; /* of the head, a power of two */
 } grid_tail;
+
+/* The bytes that rounding adds to a slot. */
+static inline size_t grid_waste(const grid *g) {
+	return g->slot_size - g->asked_size;
+}
 
 /* Whether options may name these sizes and this source. */
 static inline bool grid_valid(size_t size, size_t align, size_t chunk_bytes, const tn_source *source) {

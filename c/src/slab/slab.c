@@ -169,7 +169,8 @@ static inline void slab_read(const slab *s, size_t live, tn_stats *stats) {
 		.resets = s->resets,
 		.slot_bytes = size,
 		.slot_count = k->slot_count,
-		.partial_live_count = s->partial_live};
+		.partial_live_count = s->partial_live,
+		.waste_bytes = live * grid_waste(&k->grid)};
 }
 
 static void slab_sample_peak(slab *s) {
@@ -212,6 +213,7 @@ TN_RACY void tn_slab_look(const void *object, tn_position from, tn_listed *liste
 	stats->live_count -= count;
 	stats->live_bytes -= count * stats->slot_bytes;
 	stats->cached_bytes += count * stats->slot_bytes;
+	stats->waste_bytes = stats->live_count * grid_waste(&s->stock.grid);
 	stats->peak_bytes = tn_max(stats->peak_bytes, stats->live_bytes);
 }
 
@@ -692,7 +694,7 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 	slab draft = {.state = TN_ALIVE,
 		.retain_chunks = o->retain_chunks,
 		.expendable = o->expendable,
-		.stock = {.grid = {.slot_size = tn_round_up(size, align)},
+		.stock = {.grid = {.slot_size = tn_round_up(size, align), .asked_size = size},
 			.source = *source,
 			.limit_bytes = o->limit_bytes == 0 ? TN_NONE : o->limit_bytes,
 			.init = o->init,

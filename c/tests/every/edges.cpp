@@ -113,6 +113,53 @@ TEST(edges, a_reset_keeps_the_buffer_and_gives_chunks_back) {
 	tn_arena_destroy(a);
 }
 
+/* The bytes that rounding adds to live slots, in the figures and in a snapshot. */
+TEST(edges, waste_of_slots) {
+	void *slots[50], *objects[3];
+	tn_slab_options so = {};
+	so.name = "wasteful slab";
+	so.expendable = true;
+	tn_slab *s = tn_slab_create(200, 512, &so);
+	tn_shared_slab_options sho = {};
+	sho.name = "wasteful shared slab";
+	sho.expendable = true;
+	tn_shared_slab *shared = tn_shared_slab_create(200, 512, &sho);
+	tn_pool_options po = {};
+	po.name = "wasteful pool";
+	tn_pool *p = tn_pool_create(200, 512, &po);
+	ASSERT_TRUE(tn_slab_alloc_batch(s, slots, 50));
+	tn_slab_free_batch(s, slots, 20);
+	ASSERT_TRUE(tn_shared_slab_alloc_batch(shared, slots, 50));
+	tn_shared_slab_free_batch(shared, slots, 19);
+	for (void *&object : objects)
+		ASSERT_NE(object = tn_pool_get(p), nullptr);
+	tn_pool_put(p, objects[0]);
+	tn_stats stats[3];
+	tn_slab_stats(s, &stats[0]);
+	tn_shared_slab_stats(shared, &stats[1]);
+	tn_pool_stats(p, &stats[2]);
+	size_t live[3] = {30, 31, 2};
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(stats[i].live_count, live[i]);
+		EXPECT_EQ(stats[i].waste_bytes, live[i] * 312);
+	}
+	std::map<std::string, tn_stats> seen;
+	tn_stats_snapshot(
+		[](const tn_listed *found, void *ctx) {
+			(*static_cast<std::map<std::string, tn_stats> *>(ctx))[found->stats.name] = found->stats;
+			return true;
+		},
+		&seen);
+	for (const char *name : {so.name, sho.name, po.name})
+		EXPECT_EQ(seen[name].waste_bytes, seen[name].live_count * 312) << name;
+	EXPECT_EQ(seen[so.name].live_count, 30u);
+	tn_pool_put(p, objects[1]);
+	tn_pool_put(p, objects[2]);
+	tn_pool_destroy(p);
+	tn_shared_slab_destroy(shared);
+	tn_slab_destroy(s);
+}
+
 /* Idle objects of a pool that got and put 200. */
 size_t idle_of(const tn_pool_options &o) {
 	tn_pool *p = tn_pool_create(64, 0, &o);
