@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/python.sh build|test|long   builds the Python package in a virtual environment,
+# tools/python.sh build|test|long [STEP...]   builds the Python package in a virtual environment,
 # build/python/venv; with `test` runs its quick tests, with `long` those that take minutes: hardened,
 # debug, PYTHONMALLOC=debug, the address sanitizer, NumPy's own tests, the source distribution, and each
 # other interpreter of PYTHONS, by default those of pyenv. PYTHON is the interpreter that it is for,
@@ -40,7 +40,8 @@ run_tests() { "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"; }
 long_modes() {
 	for mode in 1 2; do
 		venv=build/python/venv-mode$mode
-		build && run_tests python/tests
+		build
+		run_tests python/tests
 	done
 }
 
@@ -81,13 +82,22 @@ long_interpreters() {
 		[ -x "$python" ] || continue
 		venv=build/python/venv-$("$python" -c "$name")
 		echo "python: $python"
-		PYTHON=$python TENURE_ANY=1 build && run_tests python/tests -k 'not stubs'
+		PYTHON=$python TENURE_ANY=1 build
+		run_tests python/tests -k 'not stubs'
 	done
 }
 
 case $what in
 build) build ;;
-test | long)
+long)
+	build
+	steps=${*:2}
+	for step in ${steps:-modes malloc asan numpy sdist interpreters}; do
+		echo "python: $step"
+		(set -e; "long_$step")
+	done
+	;;
+test)
 	build
 	"$venv/bin/ruff" check --quiet python
 	"$venv/bin/mypy" --config-file python/pyproject.toml python/tenure
@@ -98,9 +108,3 @@ test | long)
 	exit 2
 	;;
 esac
-if [ "$what" = long ]; then
-	for step in modes malloc asan numpy sdist interpreters; do
-		echo "python: $step"
-		(set -e; "long_$step")
-	done
-fi

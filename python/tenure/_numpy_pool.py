@@ -32,9 +32,9 @@ class numpy_pool:
     of each array when it dies, in this or any other thread.
 
     It helps where the system's allocator gives memory back and takes it again for each temporary: from
-    32 MiB up always, from 16 KiB to 4 MiB in programs whose heap shrinks and grows. Where it does not
-    shrink, the gain is a few per cent, and from 8 to 16 MiB there is none: the time goes into the
-    arrays themselves, and `out=` is the remedy. numpy.zeros touches all of its memory at once.
+    32 MiB up, mostly from 1 to 8 MiB, and below that in programs whose heap shrinks and grows. Where
+    it does not shrink, the gain is a few per cent; at 16 MiB there is none, because the time goes into
+    the arrays themselves. `out=` is the remedy. numpy.zeros touches all of its memory at once.
 
     A new thread or another context does not inherit the pool; each enters its own `with`. Raises
     ImportError without NumPy."""

@@ -106,7 +106,7 @@ class State:
 
 
 def use(state: State) -> None:
-    state.view[0] = 1
+    state.buffer[0] = 1
 
 
 def clean(state: State, zeros: bytes = bytes(BUFFER)) -> None:
@@ -124,8 +124,7 @@ def state_by_malloc() -> Work:
         address = libc.malloc(BUFFER)
         buffer = (ctypes.c_ubyte * BUFFER).from_address(address)
         ctypes.memset(address, 0, BUFFER)
-        state = State(buffer)
-        state.view.cast("B")[0] = 1
+        use(State(buffer))
         libc.free(address)
 
     return Work(request)
