@@ -571,7 +571,13 @@ else:
     holder.kept = numpy.ones(100_000), numpy.zeros(10)
 holder.cycle = holder
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONMALLOC": "debug"},  # a use after free is seen
+    )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 
 
