@@ -40,6 +40,10 @@
 
 #include "watch/observer.c"
 
+#include "watch/maintain.c"
+
+#include "watch/pressure.c"
+
 #include "watch/watch.c"
 
 #include "watch/live.c"

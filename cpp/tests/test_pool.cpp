@@ -2,15 +2,22 @@
 #include "crowd.h"
 #include "witness.h"
 
+#include <tenure/idle.hpp>
 #include <tenure/pool.hpp>
 
+#include <chrono>
+#include <stdexcept>
+#include <thread>
 #include <type_traits>
 
 namespace {
 
+using tenure::maintenance;
 using tenure::pool;
 using tenure::pool_options;
 using tenure::pool_traits;
+using tenure::pressure;
+using tenure::pressure_options;
 
 class typed_pool : public witnessed {};
 
@@ -345,6 +352,60 @@ TEST_F(typed_pool, a_crowd_of_builds_some_of_which_throw) {
 		EXPECT_EQ(witness::alive, witness::built - thrown);
 	}
 	EXPECT_EQ(witness::alive, 0u);
+}
+
+/* ---- ahead, and idle memory ---- */
+
+TEST_F(typed_pool, prefill_builds_ahead_or_nothing) {
+	struct fails_at_ten : pool_traits<witness> {
+		void build(void *place) {
+			if (built == 10)
+				throw std::runtime_error("no more");
+			built++;
+			new (place) witness();
+		}
+		size_t built = 0;
+	};
+	{
+		pool<witness> p;
+		p.prefill(100);
+		EXPECT_EQ(witness::built, 100u);
+		std::vector<pool<witness>::lease> held;
+		for (int i = 0; i < 100; i++)
+			held.push_back(p.get());
+		EXPECT_EQ(witness::built, 100u);
+		EXPECT_THROW(p.prefill(1000000), std::bad_alloc);
+	}
+	EXPECT_EQ(witness::alive, 0u);
+	pool<witness, fails_at_ten> p;
+	EXPECT_THROW(p.prefill(20), std::runtime_error);
+	EXPECT_EQ(witness::alive, 0u);
+	p.trim();
+}
+
+TEST_F(typed_pool, maintenance_and_pressure_live_as_long_as_their_objects) {
+	std::atomic<size_t> steps{0};
+	auto report = [&](unsigned, std::size_t) { steps++; };
+	maintenance one;
+	{
+		maintenance two;
+	}
+	pressure_options options{};
+	options.file = "/nonexistent/pressure";
+	EXPECT_THROW(pressure<decltype(report)>(report, options), std::invalid_argument);
+	options.file = "/proc/meminfo";
+	options.available_percent = 100; /* there is always pressure */
+	options.interval_ms = 1;
+	{
+		pressure pressed(report, options);
+		EXPECT_THROW(pressure<decltype(report)>(report, options), std::invalid_argument);
+		for (int i = 0; i < 10000 && steps < 2; i++)
+			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		EXPECT_GE(steps, 2u);
+	}
+	size_t seen = steps;
+	std::this_thread::sleep_for(std::chrono::milliseconds(20));
+	EXPECT_EQ(steps, seen);
 }
 
 }

@@ -415,4 +415,17 @@ TEST_F(any_thread, flush_gives_free_slots_to_the_others) {
 	});
 }
 
+TEST_F(any_thread, reserve_takes_chunks_ahead) {
+	slab<witness> s;
+	s.reserve(1000);
+	size_t before = s.stats().committed_bytes;
+	std::vector<witness *> made;
+	for (int i = 0; i < 1000; i++)
+		made.push_back(s.make());
+	EXPECT_EQ(s.stats().committed_bytes, before);
+	for (witness *w : made)
+		s.destroy(w);
+	EXPECT_THROW(s.reserve(SIZE_MAX), std::bad_alloc);
+}
+
 }

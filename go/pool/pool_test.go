@@ -204,7 +204,7 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// B49: a burst is given back while one item at a time stays in use, and the working set stays.
+// B49, B76: a burst is given back while one item at a time stays in use, and the working set stays.
 func TestBurstDecaysInTraffic(t *testing.T) {
 	for _, working := range []int{1, 10} {
 		var c counts

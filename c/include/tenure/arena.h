@@ -78,6 +78,7 @@ typedef struct tn_arena {
 	void *newest;   /* debug: the record of the newest block */
 	uintptr_t busy; /* hardened and debug: the thread inside a call, or 0 */
 	uint32_t state;
+	uint32_t trims; /* tn_trim_all, as often as it has obeyed */
 	bool fixed;
 	const char *kind;     /* its name in panics */
 	const char *name;     /* its name in listings, or the kind */

@@ -4,7 +4,9 @@
  * that another thread put. Idle objects wait in magazines, like the free slots of a shared slab. Their
  * number and bytes are bounded, and objects that no thread has needed for two windows of decay_ms are
  * taken apart. No idle object vanishes otherwise, and nothing runs in the background: the pool reads
- * the clock when magazines are exchanged, and in trim. */
+ * the clock when magazines are exchanged, and in one get of at most 16. A pool that no thread uses
+ * stays as it is, unless maintenance is on (idle.h). Not counted in its bounds are the objects in
+ * threads' magazines, and memory that objects hold but size_of does not tell. */
 #ifndef TENURE_POOL_H
 #define TENURE_POOL_H
 
@@ -34,8 +36,8 @@ typedef struct tn_pool_options {
 	 * small. */
 	size_t (*size_of)(const void *object, void *ctx);
 	void *ctx;
-	size_t max_idle_objects; /* the most idle objects in the process, see below; default: as many as
-	                            max_idle_bytes allows; TN_NONE: none */
+	size_t max_idle_objects; /* the most idle objects in the process, see below; default 16,384;
+	                            TN_NONE: none */
 	size_t max_idle_bytes;   /* the same in bytes, `size` plus size_of; default 64 MiB; TN_NONE: none */
 	size_t decay_ms;         /* one window, milliseconds; default 1000; TN_NONE: idle objects stay until
 	                            trim */
@@ -43,7 +45,8 @@ typedef struct tn_pool_options {
 
 /* The bound on idle objects is enforced when magazines are exchanged. Each thread may hold idle objects
  * beyond it in its two magazines. A magazine holds at most a sixteenth of max_idle_objects and of the
- * objects that fit max_idle_bytes by `size`, but at least 1 and at most 64 objects. */
+ * objects that fit max_idle_bytes by `size`, at most 64 objects, and about 64 KiB of them as far as
+ * `size` and size_of tell; but at least 1. */
 
 /* Private: the part that the inlined paths read. The rest of the pool follows it in memory. */
 typedef struct tn_pool {
@@ -83,7 +86,8 @@ TN_API void tn_pool_put_full(tn_pool *p, void *object) TN_SYMBOL(tn_pool_put_ful
 
 /* Not API: takes an idle object of the near pool; false when the slow path is needed. */
 TN_INLINE bool tn_pool_pop(tn_pool *p, void **object) {
-	return TN_LIKELY(!tn_hook_checked() && tn_near_pool.key == p->key) &&
+	return TN_LIKELY(!tn_hook_checked() && tn_near_pool.key == TN_LOAD(&p->key)) &&
+	       TN_LIKELY(--tn_near_pool.takes != 0) &&
 	       TN_LIKELY((*object = tn_top_pop(&tn_near_pool.top)) != NULL);
 }
 
@@ -104,18 +108,29 @@ TN_INLINE void *tn_pool_get(tn_pool *p) {
  * threads  any
  * cost     as get, plus the call of `reset` */
 TN_INLINE void tn_pool_put(tn_pool *p, void *object) {
-	if (TN_UNLIKELY(tn_hook_checked() || object == NULL || tn_near_pool.key != p->key)) {
+	if (TN_UNLIKELY(tn_hook_checked() || object == NULL || tn_near_pool.key != TN_LOAD(&p->key))) {
 		tn_pool_put_slow(p, object);
 		return;
 	}
 	if (p->reset != NULL)
 		p->reset(object, p->ctx);
-	if (TN_UNLIKELY(tn_near_pool.key != p->key || !tn_top_push(&tn_near_pool.top, object)))
+	if (TN_UNLIKELY(tn_near_pool.key != TN_LOAD(&p->key) || !tn_top_push(&tn_near_pool.top, object)))
 		tn_pool_put_full(p, object);
 }
 
+/* Builds `count` objects ahead, for the next gets of any thread. They are idle objects like others:
+ * what two windows do not need is taken apart.
+ *
+ * count    0 succeeds
+ * returns  whether all were built
+ * fails    ENOMEM when there is no memory for them, `init` fails, or the bounds on idle objects leave
+ *          no room; what was built is taken apart
+ * threads  any
+ * cost     one `init` each */
+TN_API bool tn_pool_prefill(tn_pool *p, size_t count) TN_SYMBOL(tn_pool_prefill);
+
 /* Takes apart every idle object in the depot and in this thread's magazines, and gives their memory
- * back. Asks every other thread to flush on its next slow path.
+ * back. Every other thread gives back what it holds with its next call of this pool.
  *
  * returns  bytes of objects and magazines given back, without the memory that `fini` freed
  * threads  any

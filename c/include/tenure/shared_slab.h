@@ -11,7 +11,7 @@
  * magazine. Debug and slabs for one thread tell no nodes apart.
  *
  * Memory that idle magazines can pin: a thread holds at most two magazines of free slots for each
- * shared slab that it has used, until it ends, flushes, or takes its first slow path after a trim. By
+ * shared slab that it has used, until it ends, flushes, or calls the slab again after a trim. By
  * default a magazine has at most 508 slots and 256 KiB of them, and fewer if the thread has used the
  * slab little; magazine_slots changes this. */
 #ifndef TENURE_SHARED_SLAB_H
@@ -104,7 +104,7 @@ TN_API void tn_shared_slab_local_free_slow(tn_local *l, void *p)
 /* Not API: takes a slot from the magazine of the near shared slab; false when the slow path is
  * needed. */
 TN_INLINE bool tn_shared_slab_pop(tn_shared_slab *s, void **slot) {
-	return TN_LIKELY(!tn_hook_checked() && tn_near_slab.key == s->key) &&
+	return TN_LIKELY(!tn_hook_checked() && tn_near_slab.key == TN_LOAD(&s->key)) &&
 	       TN_LIKELY((*slot = tn_top_pop(&tn_near_slab.top)) != NULL);
 }
 
@@ -130,7 +130,7 @@ TN_INLINE void *tn_shared_slab_alloc(tn_shared_slab *s) {
  * threads  any
  * cost     as alloc; does not touch the slot, never fails, never needs memory */
 TN_INLINE void tn_shared_slab_free(tn_shared_slab *s, void *p) {
-	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || tn_near_slab.key != s->key ||
+	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || tn_near_slab.key != TN_LOAD(&s->key) ||
 					!tn_top_push(&tn_near_slab.top, p)))
 		tn_shared_slab_free_slow(s, p);
 }
@@ -155,8 +155,8 @@ TN_API void tn_shared_slab_free_batch(tn_shared_slab *s, void **slots, size_t co
 	TN_SYMBOL(tn_shared_slab_free_batch);
 
 /* Gives back all the memory that it can: flushes this thread, empties the depot, returns every chunk
- * whose slots are all back, and empties the page layer's cache (tn_trim_all). Asks every other thread
- * to flush on its next slow path.
+ * whose slots are all back, and empties the page layer's cache. Every other thread gives back what it
+ * holds with its next call of this slab.
  *
  * returns  bytes that this slab gave back
  * threads  any
@@ -181,7 +181,7 @@ TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_sla
  * cost     as tn_slab_alloc */
 TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
 	void *p;
-	if (TN_UNLIKELY(tn_hook_checked() || (p = tn_top_pop(&l->top)) == NULL))
+	if (TN_UNLIKELY(tn_hook_checked() || TN_LOAD(&l->asked) != 0 || (p = tn_top_pop(&l->top)) == NULL))
 		return tn_shared_slab_local_alloc_slow(l);
 	return p;
 }
@@ -192,7 +192,8 @@ TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
  * threads  owner only
  * cost     as tn_slab_free */
 TN_INLINE void tn_shared_slab_local_free(tn_local *l, void *p) {
-	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || !tn_top_push(&l->top, p)))
+	if (TN_UNLIKELY(
+			tn_hook_checked() || p == NULL || TN_LOAD(&l->asked) != 0 || !tn_top_push(&l->top, p)))
 		tn_shared_slab_local_free_slow(l, p);
 }
 

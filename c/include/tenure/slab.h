@@ -45,6 +45,9 @@ typedef struct tn_slab_options {
 /* Private: the part that the inlined paths read. The rest of the slab follows it in memory. */
 typedef struct tn_slab {
 	void **top; /* of the loaded magazine */
+	/* Its bounds: alloc takes the slow path at `floor` and below, free at `ceiling` and above. A thread
+	 * that asks the owner to trim writes others, which every call is beyond. */
+	uintptr_t floor, ceiling;
 } tn_slab;
 
 /* Makes a slab for slots of `size` bytes.
@@ -75,7 +78,24 @@ TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 
 /* Not API: takes a slot from the loaded magazine; false when the slow path is needed. */
 TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
-	return !tn_hook_checked() && TN_LIKELY((*slot = tn_top_pop(&s->top)) != NULL);
+	void **top = TN_LOAD(&s->top);
+	if (tn_hook_checked() || TN_UNLIKELY((uintptr_t)top <= TN_LOAD(&s->floor)))
+		return false;
+	*slot = *top;
+	TN_STORE(&s->top, top - 1);
+	return true;
+}
+
+/* Not API: puts a slot into the loaded magazine; false when the slow path is needed. */
+TN_INLINE bool tn_slab_push(tn_slab *s, void *p) {
+	void **top = TN_LOAD(&s->top) + 1;
+	if (tn_hook_checked() || TN_UNLIKELY((uintptr_t)top >= TN_LOAD(&s->ceiling)))
+		return false;
+	/* As tn_top_push. */
+	if (*top != p)
+		*top = p;
+	TN_STORE(&s->top, top);
+	return true;
 }
 
 /* Takes a slot: the one freed last, and so on back for a magazine's worth. Slots freed before that come
@@ -98,7 +118,7 @@ TN_INLINE void *tn_slab_alloc(tn_slab *s) {
  * threads  one at a time
  * cost     as alloc; does not touch the slot */
 TN_INLINE void tn_slab_free(tn_slab *s, void *p) {
-	if (TN_UNLIKELY(tn_hook_checked() || p == NULL || !tn_top_push(&s->top, p)))
+	if (TN_UNLIKELY(p == NULL || !tn_slab_push(s, p)))
 		tn_slab_free_slow(s, p);
 }
 
@@ -118,6 +138,16 @@ TN_API bool tn_slab_alloc_batch(tn_slab *s, void **slots, size_t count) TN_SYMBO
  * threads  one at a time
  * cost     a copy of the pointers */
 TN_API void tn_slab_free_batch(tn_slab *s, void **slots, size_t count) TN_SYMBOL(tn_slab_free_batch);
+
+/* Takes chunks ahead: the next `count` allocs take nothing from the source. Chunks that stay unused go
+ * back as those of a burst do; retain_chunks, where it is set, says how many stay.
+ *
+ * count    slots beside the live ones; 0 succeeds
+ * returns  whether there is room for them
+ * fails    ENOMEM when the source has no more, or at limit_bytes; the slab is unchanged
+ * threads  one at a time
+ * cost     O(chunks taken); touches no slot */
+TN_API bool tn_slab_reserve(tn_slab *s, size_t count) TN_SYMBOL(tn_slab_reserve);
 
 /* Forgets every slot and keeps the chunks.
  *

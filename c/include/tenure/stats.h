@@ -91,12 +91,16 @@ typedef struct tn_listed {
 TN_API size_t tn_stats_snapshot(bool (*visit)(const tn_listed *listed, void *ctx), void *ctx)
 	TN_SYMBOL(tn_stats_snapshot);
 
-/* Gives back every warm chunk that Tenure keeps for the next allocator, of the calling thread and of
- * the process. Asks listed allocators to trim; they do so when they next change chunks or magazines.
+/* Gives back idle memory of every allocator, named or not. At once: what shared slabs and pools keep
+ * for all threads, and the warm chunks of the calling thread and of the process. With the next call of
+ * its owner, alloc or free: what a slab or a heap keeps, and what a thread has in the magazines of a
+ * shared slab or pool. With its next reset, or when it next needs a chunk: what an arena keeps.
  *
  * returns  bytes given back at once
- * threads  any; other threads' caches (at most 1.25 MiB each) go back when those threads exit
- * cost     one system call a chunk */
+ * threads  any, at any moment, also in callbacks; `fini` of pools and shared slabs then runs in the
+ *          calling thread. Other threads' warm chunks (at most 1.25 MiB each) go back when those
+ *          threads exit. A shared slab that is in a callback of its own goes back after it
+ * cost     one system call a chunk; O(slabs + heaps + threads of shared slabs and pools) */
 TN_API size_t tn_trim_all(void) TN_SYMBOL(tn_trim_all);
 
 /* ---- silent failures ---- */

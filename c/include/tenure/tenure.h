@@ -8,6 +8,7 @@
  *   lifetimes that nest               scope.h        tn_scope_create, destroy, alloc, defer
  *   figures, watching                 stats.h        tn_stats, tn_stats_snapshot, tn_watch,
  *                                                    tn_live_start
+ *   idle memory, memory pressure      idle.h         tn_maintain_start, tn_pressure_start
  *   sources of memory, panics         base.h         tn_source, tn_on_panic
  *
  * The verbs mean the same in every header, and stand in this order: init/deinit (the caller owns the
@@ -21,6 +22,7 @@
 #include "arena.h"
 #include "base.h"
 #include "heap.h"
+#include "idle.h"
 #include "pool.h"
 #include "scope.h"
 #include "shared_slab.h"

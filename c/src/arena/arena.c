@@ -460,12 +460,22 @@ static void *arena_alloc(tn_arena *a, size_t size, size_t align, const void *sit
 	return block_make(a, p, size, site);
 }
 
+/* At the end of a call: does the trim that another thread asked for. An arena with chunks to give back
+ * comes here with each reset, because it has no `restart`. */
+static inline void arena_obey(tn_arena *a) {
+	uint32_t trims = tn_get(&tn_list_trims, TN_RELAXED);
+	if (TN_LIKELY(a->trims == trims))
+		return;
+	a->trims = trims;
+	tn_arena_trim(a);
+	tn_pages_trim();
+}
+
 void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *site) {
 	arena_enter(a, "alloc");
 	void *p = arena_alloc(a, size, align == 0 ? 16 : align, site);
 	tn_leave(&a->busy);
-	if (TN_UNLIKELY(tn_list_take_wanted(a->node, TN_WANT_TRIM)))
-		tn_arena_trim(a);
+	arena_obey(a);
 	return p;
 }
 
@@ -852,6 +862,7 @@ void tn_arena_reset_slow(tn_arena *a) {
 	TN_PROBE(reset, a->kind, a->name);
 	a->depth = 0;
 	tn_leave(&a->busy);
+	arena_obey(a);
 }
 
 /* Whether the chain has no block, its first chunk no checkpoint, and that chunk can go. */
@@ -1010,6 +1021,7 @@ static const tn_arena_options default_options;
 static void arena_make(tn_arena *a, const tn_chunk_source *source, const tn_arena_options *o) {
 	size_t chunk_bytes = arena_first_bytes(o);
 	*a = (tn_arena){.state = TN_ALIVE,
+		.trims = tn_get(&tn_list_trims, TN_RELAXED),
 		.source = *source,
 		.kind = "arena",
 		.name = "arena",

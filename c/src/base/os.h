@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "atomics.h"
+
 /* The unit in which memory is divided, whatever the system's page is. If that is larger (16 or 64 KiB
  * on arm64), a range is reserved and committed out to whole pages of the system, and decommitted and
  * protected in them. */
@@ -23,8 +25,8 @@ void tn_os_release(void *p, size_t size);
 /* Makes pages of a reserved range usable, zeroed when first touched. Fails with ENOMEM for more than
  * the machine has with its swap: the kernel would serve it, and end the process when it is used. */
 bool tn_os_commit(void *p, size_t size);
-/* Gives the memory of pages back; they stay usable and read as zero. */
-void tn_os_decommit(void *p, size_t size);
+/* Gives the memory of pages back; they stay usable. Returns whether it went: then they read as zero. */
+bool tn_os_decommit(void *p, size_t size);
 /* Makes every access to pages fault, and undoes it. False when the system has no more mappings; then
  * pages keep the access that they had. Once one of them was refused, nothing is protected any more. */
 bool tn_os_protect(void *p, size_t size);
@@ -48,6 +50,8 @@ enum tn_os_fork {
 	TN_FORK_WATCH,
 	TN_FORK_LIVE,
 	TN_FORK_OBSERVER,
+	TN_FORK_MAINTAIN,
+	TN_FORK_PRESSURE,
 	TN_FORK_LISTING,
 	TN_FORK_COUNT
 };
@@ -74,6 +78,8 @@ static inline void tn_os_relax(void) {
 	__asm__ volatile("isb" ::: "memory");
 #endif
 }
+/* Added to both clocks: tests let time pass by it. */
+extern TN_ATOMIC(uint64_t) tn_os_skipped_ms;
 /* A clock that never goes back. */
 uint64_t tn_os_milliseconds(void);
 /* The same, some milliseconds late, but read in a few nanoseconds. */

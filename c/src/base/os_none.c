@@ -30,8 +30,9 @@ bool tn_os_commit(void *p, size_t size) {
 	return true;
 }
 
-void tn_os_decommit(void *p, size_t size) {
+bool tn_os_decommit(void *p, size_t size) {
 	(void)p, (void)size;
+	return false;
 }
 
 bool tn_os_protect(void *p, size_t size) {
@@ -79,8 +80,10 @@ void tn_os_wake(const void *word) {
 void tn_os_yield(void) {
 }
 
+TN_ATOMIC(uint64_t) tn_os_skipped_ms;
+
 uint64_t tn_os_milliseconds(void) {
-	return (uint64_t)time(NULL) * 1000;
+	return (uint64_t)time(NULL) * 1000 + tn_get(&tn_os_skipped_ms, TN_RELAXED);
 }
 
 uint64_t tn_os_coarse_milliseconds(void) {

@@ -113,10 +113,19 @@ bool tn_os_commit(void *p, size_t size) {
 	return mprotect(r.p, r.size, PROT_READ | PROT_WRITE) == 0 || (errno = ENOMEM, false);
 }
 
-void tn_os_decommit(void *p, size_t size) {
+/* Locked pages (mlockall) go by an advice of their own, which Linux has since 5.18. */
+bool tn_os_decommit(void *p, size_t size) {
 	os_range r = os_pages_within(p, size);
-	if (r.size != 0)
-		madvise(r.p, r.size, MADV_DONTNEED);
+	if (r.size == 0)
+		return false;
+	if (madvise(r.p, r.size, MADV_DONTNEED) == 0)
+		return true;
+#ifdef __linux__
+	enum { DONTNEED_LOCKED = 24 };
+	return madvise(r.p, r.size, DONTNEED_LOCKED) == 0;
+#else
+	return false;
+#endif
 }
 
 /* Debug protects single slots. Protecting a part of a mapping divides it, and the system bounds the
@@ -323,17 +332,24 @@ void tn_os_yield(void) {
 	sched_yield();
 }
 
+TN_ATOMIC(uint64_t) tn_os_skipped_ms;
+
+static uint64_t os_milliseconds_of(const struct timespec *now) {
+	return (uint64_t)now->tv_sec * 1000 + (uint64_t)now->tv_nsec / 1000000 +
+	       tn_get(&tn_os_skipped_ms, TN_RELAXED);
+}
+
 uint64_t tn_os_milliseconds(void) {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return os_milliseconds_of(&now);
 }
 
 uint64_t tn_os_coarse_milliseconds(void) {
 #ifdef CLOCK_MONOTONIC_COARSE
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return os_milliseconds_of(&now);
 #else
 	return tn_os_milliseconds();
 #endif

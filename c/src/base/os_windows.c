@@ -37,9 +37,9 @@ bool tn_os_commit(void *p, size_t size) {
 }
 
 /* Commits the pages again at once: the page layer needs them to stay usable. */
-void tn_os_decommit(void *p, size_t size) {
-	if (VirtualFree(p, size, MEM_DECOMMIT))
-		VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE);
+bool tn_os_decommit(void *p, size_t size) {
+	return VirtualFree(p, size, MEM_DECOMMIT) &&
+	       VirtualAlloc(p, size, MEM_COMMIT, PAGE_READWRITE) != NULL;
 }
 
 bool tn_os_protect(void *p, size_t size) {
@@ -113,8 +113,10 @@ void tn_os_yield(void) {
 	SwitchToThread();
 }
 
+TN_ATOMIC(uint64_t) tn_os_skipped_ms;
+
 uint64_t tn_os_milliseconds(void) {
-	return GetTickCount64();
+	return GetTickCount64() + tn_get(&tn_os_skipped_ms, TN_RELAXED);
 }
 
 uint64_t tn_os_coarse_milliseconds(void) {

@@ -22,6 +22,8 @@ static size_t heap_room_of(const tn_heap *h, const void *p, const char *operatio
 static void heap_read(const tn_heap *h, tn_stats *stats);
 static void heap_publish(const tn_heap *h);
 static void heap_verify(const tn_heap *h);
+/* Another thread asks for a trim. */
+static void heap_ask(tn_keeper *k);
 
 TN_INLINE void heap_enter(const tn_heap *h, const char *operation) {
 	if (TN_MODE != TN_MODE_RELEASE && TN_UNLIKELY(h->state != TN_ALIVE))
@@ -121,6 +123,7 @@ tn_heap *tn_heap_make_below(tn_node *parent, const tn_chunk_source *source, cons
 		tn_chunk_release(source, h, TN_OS_PAGE, TN_OS_PAGE);
 		return errno = ENOMEM, NULL;
 	}
+	tn_list_add_keeper(&h->keeper, heap_ask);
 	if (tn_list_object(parent, &heap_kind, h, o->name, &h->node)) {
 		heap_publish(h);
 		return h;
@@ -142,6 +145,7 @@ void tn_heap_destroy(tn_heap *h) {
 	heap_enter(h, "destroy");
 	tn_unlist_object(h->node);
 	h->node = NULL;
+	tn_list_remove_keeper(&h->keeper);
 	heap_end(h);
 	h->state = TN_DEAD;
 	tn_chunk_release(&h->source, h, TN_OS_PAGE, TN_OS_PAGE);

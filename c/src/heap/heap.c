@@ -91,6 +91,8 @@ struct tn_heap {
 	record_chunk own;
 	record_chunk *youngest;
 	tn_node *node;
+	TN_ATOMIC(uint32_t) asked; /* to trim; fast_bytes is 0 then */
+	tn_keeper keeper;
 	char name[TN_NAME_BYTES + 1];
 };
 
@@ -530,10 +532,37 @@ static bool heap_find_bits(tn_heap *h, unsigned class) {
 	return heap_refill_span(h, b, class);
 }
 
+static size_t heap_fast_bytes(const tn_heap *h) {
+	return TN_MODE == TN_MODE_RELEASE && !h->zero ? FAST_BYTES + 1 : 0;
+}
+
+/* Does the trim that another thread asked for. A request at this moment is seen in `asked`, which it
+ * stores first. */
+static TN_COLD void heap_obey(tn_heap *h) {
+	tn_set(&h->asked, 0, TN_RELAXED);
+	(void)tn_swap(&h->fast_bytes, heap_fast_bytes(h), TN_ACQ_REL);
+	if (tn_get(&h->asked, TN_RELAXED) != 0)
+		tn_set(&h->fast_bytes, 0, TN_RELAXED);
+	heap_return_empty(h);
+	heap_return_records(h);
+	tn_pages_trim();
+}
+
+static inline void heap_obey_if_asked(tn_heap *h) {
+	bool beyond = tn_get(&h->fast_bytes, TN_RELAXED) != heap_fast_bytes(h);
+	if (TN_UNLIKELY(beyond || tn_get(&h->asked, TN_RELAXED) != 0))
+		heap_obey(h);
+}
+
+static void heap_ask(tn_keeper *k) {
+	tn_heap *h = (tn_heap *)(void *)((char *)k - offsetof(tn_heap, keeper));
+	tn_set(&h->asked, 1, TN_RELAXED);
+	tn_set(&h->fast_bytes, 0, TN_RELEASE);
+}
+
 /* The current word is used up: brings one with a bit. */
 static __attribute__((noinline)) bool heap_refill(tn_heap *h, unsigned class, size_t asked) {
-	if (tn_list_take_wanted(h->node, TN_WANT_TRIM))
-		heap_return_empty(h);
+	heap_obey_if_asked(h);
 	bool found = heap_find_bits(h, class);
 	if (found)
 		heap_sample_size(h, &h->bins[class], asked);
@@ -615,6 +644,7 @@ static __attribute__((noinline)) void *heap_alloc_slow(tn_heap *h, size_t size, 
 	if (!heap_align_valid(align))
 		return errno = EINVAL, NULL;
 	heap_enter(h, "alloc");
+	heap_obey_if_asked(h);
 	void *p = align <= HEAP_GRAIN ? heap_take(h, size) : heap_take_aligned(h, size, align);
 	heap_leave(h);
 	return p;
@@ -626,7 +656,7 @@ TN_INLINE bool heap_is_aligned(size_t align) {
 }
 
 void *tn_heap_alloc(tn_heap *h, size_t size, size_t align) {
-	if (TN_LIKELY(size < h->fast_bytes && heap_is_aligned(align))) {
+	if (TN_LIKELY(size < TN_LOAD(&h->fast_bytes) && heap_is_aligned(align))) {
 		bin *b = &h->bins[fast_classes[(size + HEAP_GRAIN - 1) / HEAP_GRAIN]];
 		if (TN_LIKELY(*b->word != 0))
 			return heap_take_lowest(b);
@@ -657,6 +687,7 @@ static __attribute__((noinline)) void heap_return_span(tn_heap *h, span *s) {
 		s->countdown = NEVER;
 	else
 		heap_return_small(h, s);
+	heap_obey_if_asked(h);
 	heap_publish(h);
 }
 
@@ -886,7 +917,8 @@ static bool heap_make(tn_heap *h, const tn_heap_options *o) {
 	char *base = (char *)h;
 	if (!tn_pages_set_owner(h, h))
 		return false;
-	h->fast_bytes = TN_MODE == TN_MODE_RELEASE && !o->zero ? FAST_BYTES + 1 : 0;
+	(void)o;
+	h->fast_bytes = heap_fast_bytes(h);
 	heap_begin_records(&h->own, base, tn_round_up(sizeof *h, SPAN_ALIGN));
 	h->youngest = &h->own;
 	return true;

@@ -58,6 +58,8 @@ struct tn_heap {
 	tn_chunk_source source;
 	tn_chunk_source limited; /* the same within the limit */
 	tn_node *node;
+	TN_ATOMIC(uint32_t) asked; /* to trim */
+	tn_keeper keeper;
 	char name[TN_NAME_BYTES + 1];
 };
 
@@ -193,13 +195,19 @@ static void heap_read(const tn_heap *h, tn_stats *stats) {
 	stats->reserved_bytes = stats->committed_bytes;
 }
 
-/* Debug publishes with every call. */
+static void heap_ask(tn_keeper *k) {
+	tn_set(&((tn_heap *)(void *)((char *)k - offsetof(tn_heap, keeper)))->asked, 1, TN_RELAXED);
+}
+
+/* Debug publishes with every call, and does the trim that another thread asked for. */
 static void heap_publish(const tn_heap *h) {
 	tn_stats stats;
+	if (TN_UNLIKELY(tn_get(&h->asked, TN_RELAXED) != 0)) {
+		tn_set(&((tn_heap *)(uintptr_t)h)->asked, 0, TN_RELAXED);
+		heap_trim((tn_heap *)(uintptr_t)h);
+	}
 	if (h->node == NULL)
 		return;
-	if (tn_list_take_wanted(h->node, TN_WANT_TRIM))
-		heap_trim((tn_heap *)(uintptr_t)h);
 	heap_read(h, &stats);
 	tn_list_publish(h->node, &stats, TN_FIGURES_ALL, (tn_position){0, 0});
 }

@@ -25,6 +25,7 @@ _Static_assert(2 + TN_FIGURES_ALL <= TN_NODE_FIGURES, "a node has room for the f
 _Static_assert(TN_NODE_NAME_BYTES == TN_NAME_BYTES + 1, "and for the name");
 
 tn_node tn_list_root = {.life = 1};
+TN_ATOMIC(uint32_t) tn_list_trims;
 
 static struct {
 	tn_lock lock;
@@ -32,6 +33,7 @@ static struct {
 	tn_records nodes;
 	bool on_fork;            /* the hooks are set */
 	TN_ATOMIC(size_t) walks; /* that have begun */
+	tn_keeper *keepers;      /* under the lock */
 } listing = {.nodes = {.bytes = sizeof(tn_node)}, .last_index = 1 /* the page layer's */};
 
 void tn_list_lock(void) {
@@ -61,10 +63,9 @@ static void list_push_record(tn_records *store, char *record) {
 /* Carves a chunk into records, which are taken before those that were used. */
 static bool list_carve_records(tn_records *store) {
 	size_t bytes = tn_round_up(LIST_RECORD_STEP * store->bytes, TN_OS_PAGE);
-	char *chunk = tn_pages_acquire(bytes, TN_OS_PAGE);
+	char *chunk = tn_pages_acquire_kept(bytes);
 	if (chunk == NULL)
 		return false;
-	bytes = tn_pages_reserved(bytes, TN_OS_PAGE);
 	memset(chunk, 0, bytes);
 	for (size_t i = bytes / store->bytes; i > 0; i--) {
 		char *record = chunk + (i - 1) * store->bytes;
@@ -118,11 +119,15 @@ void tn_list_give_records(tn_records *store, void *first, size_t count) {
 
 /* ---- owners ---- */
 
+static void list_set_hooks(void) {
+	if (tn_get(&listing.on_fork, TN_ACQUIRE))
+		return;
+	tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, tn_list_unlock);
+	tn_set(&listing.on_fork, true, TN_RELEASE);
+}
+
 void tn_list_begin(void) {
-	if (!tn_get(&listing.on_fork, TN_ACQUIRE)) {
-		tn_os_on_fork(TN_FORK_LISTING, tn_list_lock, tn_list_unlock, tn_list_unlock);
-		tn_set(&listing.on_fork, true, TN_RELEASE);
-	}
+	list_set_hooks();
 	tn_live_begin_if_asked();
 }
 
@@ -161,6 +166,32 @@ void tn_list_remove(tn_node *n) {
 void tn_list_begin_age(tn_node *n, uint64_t resets) {
 	tn_set(&n->since_ms, (size_t)tn_os_coarse_milliseconds(), TN_RELAXED);
 	tn_set(&n->seen_resets, (size_t)resets, TN_RELAXED);
+}
+
+/* ---- idle memory ---- */
+
+void tn_list_add_keeper(tn_keeper *k, void (*ask)(tn_keeper *k)) {
+	list_set_hooks();
+	k->ask = ask;
+	tn_list_lock();
+	TN_LIST_PUSH(&listing.keepers, k, next, link);
+	tn_list_unlock();
+}
+
+void tn_list_remove_keeper(tn_keeper *k) {
+	if (k->ask == NULL)
+		return;
+	tn_list_lock();
+	TN_LIST_UNLINK(k, next, link);
+	tn_list_unlock();
+}
+
+void tn_list_ask_all(void) {
+	tn_add(&tn_list_trims, 1, TN_RELAXED);
+	tn_list_lock();
+	for (tn_keeper *k = listing.keepers; k != NULL; k = k->next)
+		k->ask(k);
+	tn_list_unlock();
 }
 
 /* ---- readers ---- */
@@ -326,17 +357,6 @@ size_t tn_list_each(tn_node *from, bool (*visit)(const tn_listed *listed, void *
 	if (list_visit(&job, start, 0, 0) && !job.stopped)
 		list_visit_below(&job, start, 0);
 	return job.visited;
-}
-
-static bool list_visit_only(const tn_listed *listed, void *ctx) {
-	(void)listed, (void)ctx;
-	return true;
-}
-
-size_t tn_trim_all(void) {
-	visit_job job = list_begin_walk(list_visit_only, NULL, TN_WANT_TRIM);
-	list_visit_roots(&job);
-	return tn_pages_trim();
 }
 
 const char *tn_kind_name(tn_kind kind) {

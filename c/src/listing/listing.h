@@ -122,8 +122,8 @@ TN_INLINE void tn_node_set_64(tn_node *n, size_t index, uint64_t value) {
 		tn_set(&n->figures[index + i], words[i], TN_RELEASE);
 }
 
-/* Takes a request of readers: TN_WANT_TRIM, or TN_WANT_COUNT (of partly used chunks, which needs a
- * walk). Returns whether there was one; of NULL, none. */
+/* Takes a request of readers: TN_WANT_COUNT (of partly used chunks, which needs a walk).
+ * Returns whether there was one; of NULL, none. */
 static inline bool tn_list_take_wanted(tn_node *n, size_t what) {
 	size_t wanted = n == NULL ? 0 : tn_get(&n->wanted, TN_RELAXED);
 	if (TN_LIKELY((wanted & what) == 0))
@@ -184,6 +184,22 @@ void tn_list_move_node(tn_node *n, tn_node *parent);
 extern tn_node tn_list_root;
 void tn_list_lock(void);
 void tn_list_unlock(void);
+
+/* ---- idle memory ---- */
+
+/* An allocator, listed or not, whose memory only its owner may touch. Any thread may ask it to trim. */
+typedef struct tn_keeper {
+	/* Makes the owner's next call take the slow path. Called under the lock, by any thread. */
+	void (*ask)(struct tn_keeper *k);
+	struct tn_keeper *next, **link;
+} tn_keeper;
+void tn_list_add_keeper(tn_keeper *k, void (*ask)(tn_keeper *k));
+/* No thread asks it after that. */
+void tn_list_remove_keeper(tn_keeper *k);
+/* Asks all keepers, and every arena by tn_list_trims. */
+void tn_list_ask_all(void);
+/* How often all were asked to trim: an arena compares it on its slow paths. */
+extern TN_ATOMIC(uint32_t) tn_list_trims;
 
 /* As tn_stats_snapshot, from one node on. */
 size_t tn_list_each(tn_node *from, bool (*visit)(const tn_listed *listed, void *ctx), void *ctx);

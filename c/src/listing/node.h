@@ -33,7 +33,7 @@
 #define TN_NODE_FIGURES (sizeof(size_t) == 8 ? 18 : 20) /* two take 64 bits everywhere */
 #endif
 enum { TN_NODE_NAME_BYTES = 32, TN_NODE_LOOKS = 100 };
-enum { TN_WANT_TRIM = 1, TN_WANT_COUNT = 2 };
+enum { TN_WANT_COUNT = 1 };
 
 typedef struct tn_node {
 	TN_ATOMIC(size_t) life;   /* odd while it is listed */
@@ -50,7 +50,7 @@ typedef struct tn_node {
 	TN_ATOMIC(size_t) since_ms;
 	TN_ATOMIC(size_t) seen_resets;
 	TN_ATOMIC(size_t) moved;  /* walks that had begun when it last got another parent */
-	TN_ATOMIC(size_t) wanted; /* requests of readers to the owner: TN_WANT_... */
+	TN_ATOMIC(size_t) wanted; /* requests of readers to the owner: TN_WANT_COUNT */
 	/* Owner only. */
 	TN_GUARDED(struct tn_node *) newer;
 	TN_GUARDED(size_t) places; /* given so far */

@@ -37,6 +37,8 @@ enum {
 	THREAD_CLASS_COUNT = 7,
 	THREAD_SLOT_COUNT = 8,
 	TICK = 32,
+	AGE_MS = 500,
+	REGIONS_TRACKED = 64, /* of more, those that are empty stay */
 };
 #define CLASS_BYTES(class) (TN_OS_PAGE << (class))
 #define COMMIT_STEP ((size_t)2 << 20)
@@ -55,26 +57,36 @@ typedef struct chunk_list {
 	size_t count;
 } chunk_list;
 
+typedef struct region {
+	char *base; /* NULL: none */
+	size_t bytes, carved_bytes, committed_bytes;
+} region;
+
 /* The chunks of a memory node. */
 typedef struct home {
 	chunk_list warm[CLASS_COUNT];
 	chunk_list cold[CLASS_COUNT];
 	size_t low[CLASS_COUNT];     /* fewest warm chunks since the last tick */
 	unsigned ticks[CLASS_COUNT]; /* releases since the last tick */
-	char *region;                /* the one that chunks are carved from */
-	size_t region_bytes, carved_bytes, committed_bytes;
+	region *region;              /* the one that chunks are carved from, or NULL */
+	struct region untracked;
 } home;
 
 /* All under the lock. */
 static struct {
 	home homes[TN_OS_NODES];
+	region regions[REGIONS_TRACKED];
 	size_t warm_bytes;
 	size_t reserved_bytes;
 	chunk_list quarantine[CLASS_COUNT];
 	size_t quarantine_bytes;
 	size_t next_region_bytes;
 	bool huge_known, huge;
+	uint64_t aged_ms; /* when they were looked at last */
+	uint64_t process; /* that reserved the last region */
 } pages = {.next_region_bytes = REGION_BYTES_MIN};
+
+TN_ATOMIC(uintptr_t) tn_pages_on_idle;
 
 /* Owner thread only. */
 static _Thread_local struct {
@@ -189,9 +201,10 @@ static home *pages_home_of(uintptr_t chunk) {
 static bool pages_add_region(home *h, size_t at_least) {
 	size_t size = tn_max(pages.next_region_bytes, at_least);
 	char *p = NULL;
-	/* A process with little address space left (RLIMIT_AS) may still have room for a smaller one. */
+	/* A process with little address space left (RLIMIT_AS) may still have room for a smaller one. It is
+	 * aligned for the largest chunk that it can hold. */
 	for (; size >= at_least && p == NULL; size /= 2)
-		p = tn_os_reserve(size, CLASS_BYTES(CLASS_COUNT - 1));
+		p = tn_os_reserve(size, tn_min(size, CLASS_BYTES(CLASS_COUNT - 1)));
 	if (p == NULL)
 		return false;
 	size *= 2;
@@ -202,46 +215,52 @@ static bool pages_add_region(home *h, size_t at_least) {
 	if (pages_has_huge())
 		tn_os_huge(p, size);
 	table_set_node((uintptr_t)p, size, (size_t)(h - pages.homes));
-	h->region = p;
-	h->region_bytes = size;
-	h->carved_bytes = h->committed_bytes = 0;
+	region *r = pages.regions;
+	while (r < pages.regions + REGIONS_TRACKED && r->base != NULL)
+		r++;
+	h->region = r < pages.regions + REGIONS_TRACKED ? r : &h->untracked;
+	*h->region = (region){.base = p, .bytes = size};
 	pages.reserved_bytes += size;
+	pages.process = tn_os_process();
 	if (pages.next_region_bytes < REGION_BYTES_MAX)
 		pages.next_region_bytes *= 2;
 	return true;
 }
 
-static bool pages_commit(home *h, size_t end) {
-	if (end <= h->committed_bytes)
+static bool pages_commit(region *r, size_t end) {
+	if (end <= r->committed_bytes)
 		return true;
-	size_t step = tn_round_up(end - h->committed_bytes, COMMIT_STEP);
-	step = tn_min(step, h->region_bytes - h->committed_bytes);
-	if (!tn_os_commit(h->region + h->committed_bytes, step))
+	size_t least = end - r->committed_bytes;
+	size_t step = tn_min(tn_round_up(least, COMMIT_STEP), r->bytes - r->committed_bytes);
+	char *from = r->base + r->committed_bytes;
+	/* A process with a small RLIMIT_DATA gets only what it needs. */
+	if (!tn_os_commit(from, step) && !tn_os_commit(from, step = least))
 		return false;
-	h->committed_bytes += step;
+	r->committed_bytes += step;
 	return true;
 }
 
 static void *pages_carve_chunk(home *h, unsigned class) {
 	size_t size = CLASS_BYTES(class);
-	size_t start = tn_round_up(h->carved_bytes, size);
-	if (start + size > h->region_bytes) {
+	size_t start = h->region == NULL ? 0 : tn_round_up(h->region->carved_bytes, size);
+	if (h->region == NULL || start + size > h->region->bytes) {
 		if (!pages_add_region(h, size))
 			return NULL;
 		start = 0;
 	}
-	if (!pages_commit(h, start + size))
+	region *r = h->region;
+	if (!pages_commit(r, start + size))
 		return NULL;
 	/* The gap that alignment leaves is made of smaller chunks, each aligned to its size. */
-	while (h->carved_bytes < start) {
+	while (r->carved_bytes < start) {
 		unsigned gap = 0;
-		while ((h->carved_bytes & CLASS_BYTES(gap)) == 0)
+		while ((r->carved_bytes & CLASS_BYTES(gap)) == 0)
 			gap++;
-		pages_push(&h->cold[gap], (uintptr_t)h->region + h->carved_bytes);
-		h->carved_bytes += CLASS_BYTES(gap);
+		pages_push(&h->cold[gap], (uintptr_t)r->base + r->carved_bytes);
+		r->carved_bytes += CLASS_BYTES(gap);
 	}
-	h->carved_bytes = start + size;
-	return h->region + start;
+	r->carved_bytes = start + size;
+	return r->base + start;
 }
 
 static void *pages_take_chunk(home *h, unsigned class) {
@@ -255,17 +274,74 @@ static void *pages_take_chunk(home *h, unsigned class) {
 	return chunk != 0 ? (void *)chunk : pages_carve_chunk(h, class);
 }
 
-static void pages_make_cold(home *h, unsigned class, uintptr_t chunk) {
-	tn_os_decommit((void *)chunk, CLASS_BYTES(class));
+/* Returns the bytes that the system took back. */
+static size_t pages_make_cold(home *h, unsigned class, uintptr_t chunk) {
+	bool gone = tn_os_decommit((void *)chunk, CLASS_BYTES(class));
 	pages_push(&h->cold[class], chunk);
+	return gone ? CLASS_BYTES(class) : 0;
 }
 
 static size_t pages_cool(home *h, unsigned class, size_t count) {
+	size_t bytes = 0;
 	for (size_t i = 0; i < count; i++)
-		pages_make_cold(h, class, pages_pop(&h->warm[class]));
+		bytes += pages_make_cold(h, class, pages_pop(&h->warm[class]));
 	pages.warm_bytes -= count * CLASS_BYTES(class);
 	h->low[class] = h->warm[class].count;
-	return count * CLASS_BYTES(class);
+	return bytes;
+}
+
+/* ---- regions that are empty, under the lock ---- */
+
+/* A number of `regions`, or REGIONS_TRACKED. */
+static size_t pages_region_of(uintptr_t chunk) {
+	size_t i = 0;
+	while (i < REGIONS_TRACKED &&
+		   chunk - (uintptr_t)pages.regions[i].base >= pages.regions[i].carved_bytes)
+		i++;
+	return i;
+}
+
+static void pages_count_cold(const chunk_list *list, size_t chunk_bytes, size_t *cold_bytes) {
+	uintptr_t chunk = list->head;
+	for (size_t i = 0; i < list->count; i++) {
+		cold_bytes[pages_region_of(chunk)] += chunk_bytes;
+		chunk = tn_get(tn_table_at(chunk), TN_RELAXED) & ~(uintptr_t)1;
+	}
+}
+
+/* Takes the chunks of regions that hold no other ones off a cold list. */
+static void pages_drop_cold(chunk_list *list, const size_t *cold_bytes) {
+	chunk_list stay = {0, 0, 0};
+	for (uintptr_t chunk; (chunk = pages_pop(list)) != 0;) {
+		size_t i = pages_region_of(chunk);
+		if (i == REGIONS_TRACKED || cold_bytes[i] != pages.regions[i].carved_bytes)
+			pages_append(&stay, chunk);
+	}
+	*list = stay;
+}
+
+static void pages_release_region(region *r) {
+	for (home *h = pages.homes; h < pages.homes + TN_OS_NODES; h++)
+		h->region = h->region == r ? NULL : h->region;
+	tn_os_release(r->base, r->bytes);
+	pages.reserved_bytes -= r->bytes;
+	*r = (region){.base = NULL};
+}
+
+/* Gives the address space of regions back whose chunks are all cold. */
+static void pages_release_regions(void) {
+	size_t cold_bytes[REGIONS_TRACKED + 1] = {0}, empty = 0;
+	for (home *h = pages.homes; h < pages.homes + TN_OS_NODES; h++)
+		for (unsigned class = 0; class < CLASS_COUNT; class ++)
+			pages_count_cold(&h->cold[class], CLASS_BYTES(class), cold_bytes);
+	for (size_t i = 0; i < REGIONS_TRACKED; i++)
+		empty += pages.regions[i].base != NULL && cold_bytes[i] == pages.regions[i].carved_bytes;
+	for (home *h = pages.homes; empty > 0 && h < pages.homes + TN_OS_NODES; h++)
+		for (unsigned class = 0; class < CLASS_COUNT; class ++)
+			pages_drop_cold(&h->cold[class], cold_bytes);
+	for (size_t i = 0; empty > 0 && i < REGIONS_TRACKED; i++)
+		if (pages.regions[i].base != NULL && cold_bytes[i] == pages.regions[i].carved_bytes)
+			pages_release_region(&pages.regions[i]);
 }
 
 static void pages_give_chunk(unsigned class, void *p) {
@@ -387,6 +463,7 @@ void tn_pages_release(void *p, size_t size, size_t align) {
 	else
 		pages_give_chunk(class, p);
 	tn_os_unlock();
+	tn_pages_tell_idle();
 }
 
 static void *pages_ask_source(const tn_source *source, size_t size, size_t align) {
@@ -454,14 +531,46 @@ size_t tn_pages_trim(void) {
 	for (unsigned class = 0; class < THREAD_CLASS_COUNT; class ++)
 		while (thread_cache.count[class] > 0) {
 			uintptr_t chunk = (uintptr_t)thread_cache.slot[class][--thread_cache.count[class]];
-			pages_make_cold(pages_home_of(chunk), class, chunk);
-			bytes += CLASS_BYTES(class);
+			bytes += pages_make_cold(pages_home_of(chunk), class, chunk);
 		}
 	for (home *h = pages.homes; h < pages.homes + tn_os_nodes(); h++)
 		for (unsigned class = 0; class < CLASS_COUNT; class ++)
 			bytes += pages_cool(h, class, h->warm[class].count);
+	pages_release_regions();
 	tn_os_unlock();
 	return bytes;
+}
+
+void *tn_pages_acquire_kept(size_t size) {
+	return pages_take_alone(size, TN_OS_PAGE);
+}
+
+/* When the module that holds this copy of Tenure is closed, its chunks are back. */
+#if defined(__GNUC__)
+__attribute__((destructor)) static void pages_end(void) {
+	/* A child that was made without the hooks of fork may have a lock that is held for ever. */
+	if (pages.process == tn_os_process())
+		tn_pages_trim();
+}
+#endif
+
+size_t tn_pages_age(void) {
+	uint64_t now = tn_os_coarse_milliseconds();
+	tn_os_lock();
+	bool old = now - pages.aged_ms >= AGE_MS;
+	for (home *h = pages.homes; old && h < pages.homes + tn_os_nodes(); h++)
+		for (unsigned class = 0; class < CLASS_COUNT; class ++)
+			pages_cool(h, class, h->low[class]);
+	pages.aged_ms = old ? now : pages.aged_ms;
+	size_t bytes = pages.warm_bytes;
+	tn_os_unlock();
+	return bytes;
+}
+
+void tn_pages_call_on_idle(void) {
+	uintptr_t call = tn_swap(&tn_pages_on_idle, 0, TN_ACQ_REL);
+	if (call != 0)
+		((void (*)(void))call)();
 }
 
 void tn_pages_stats(tn_stats *stats) {

@@ -31,6 +31,12 @@
  *          one */
 void *tn_pages_acquire(size_t size, size_t align);
 
+/* Takes pages that never go back, for what other threads may look at at any time. They are a mapping of
+ * their own, so that no region is kept for them.
+ *
+ * fails  NULL with ENOMEM */
+void *tn_pages_acquire_kept(size_t size);
+
 /* Gives a chunk back.
  *
  * p, size, align  exactly as acquired
@@ -99,6 +105,17 @@ static inline bool tn_chunk_is_at_limit(const tn_chunk_source *source) {
 
 /* Gives back what the calling thread and the process keep warm; in bytes. */
 size_t tn_pages_trim(void);
+
+/* Gives back the warm chunks that were not needed for half a second; returns the bytes that stay. */
+size_t tn_pages_age(void);
+
+/* Called once when memory becomes idle: a chunk is kept warm, or a depot gets slots. NULL: none. */
+extern TN_ATOMIC(uintptr_t) tn_pages_on_idle;
+void tn_pages_call_on_idle(void);
+static inline void tn_pages_tell_idle(void) {
+	if (TN_UNLIKELY(tn_get(&tn_pages_on_idle, TN_RELAXED) != 0))
+		tn_pages_call_on_idle();
+}
 
 /* The figures of the page layer itself: cached_bytes is what the process keeps warm. */
 void tn_pages_stats(tn_stats *stats);

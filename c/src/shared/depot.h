@@ -62,6 +62,7 @@ typedef struct depot {
 	magazine_list full;
 	magazine_list empty;
 	TN_GUARDED(magazine *) partial; /* gathers the slots that threads flush; or NULL */
+	TN_GUARDED(size_t) untouched;   /* windows that ended since it last changed */
 	/* Of a shard: how many more magazines its threads took, or wanted, than they gave; and the most in
 	 * this window and in the one before. */
 	TN_GUARDED(size_t) run;
@@ -98,6 +99,7 @@ typedef struct depots {
 	char *pages[DEPOT_PAGES];      /* of the shards */
 	TN_ATOMIC(size_t) shard_count; /* 0: not made yet */
 	TN_ATOMIC(size_t) windows;     /* that have ended */
+	TN_ATOMIC(size_t) due;         /* not 0: a window has ended, or some depot may have surplus left */
 	/* The fields above are read with every exchange, those below are written now and then. */
 	_Alignas(TN_OS_LINE) TN_ATOMIC(size_t) moved; /* slots that came or went in this window */
 	TN_ATOMIC(size_t) slots;                      /* in all depots, where that is bounded */
@@ -271,6 +273,7 @@ static inline magazine *depot_pop_full(depots *all, depot *d, magazine *spare) {
 	if (m == NULL) {
 		m = d->partial;
 		d->partial = NULL;
+		d->untouched = 0;
 	}
 	if (m != NULL) {
 		depot_count_out(all, d, m);
@@ -337,15 +340,16 @@ static inline size_t tn_depot_count(depot *d) {
 }
 
 /* Ends the windows that ended for all depots since the last time. In a silence of many, none was in
- * use: two are as good. */
+ * use after the first: three are as good. */
 static inline void depot_end_windows(depots *all, depot *d) {
 	size_t windows = tn_get(&all->windows, TN_RELAXED);
-	for (size_t i = tn_min(windows - tn_get(&d->windows, TN_RELAXED), 2); i > 0; i--) {
+	for (size_t i = tn_min(windows - tn_get(&d->windows, TN_RELAXED), 3); i > 0; i--) {
 		depot_end_window(&d->full);
 		depot_end_window(&d->empty);
 		d->need_before = d->need;
 		d->need = 0;
 		d->run = 0;
+		d->untouched++;
 	}
 	tn_set(&d->windows, windows, TN_RELAXED);
 }
@@ -353,6 +357,11 @@ static inline void depot_end_windows(depots *all, depot *d) {
 static inline bool depot_is_over(const depots *all, const depot *d) {
 	size_t slots = tn_get(&d->slots, TN_RELAXED);
 	return slots > tn_get(&all->shard_slots, TN_RELAXED) || (slots > 0 && depots_are_over(all));
+}
+
+/* Two windows in a row did not touch the partial magazine, after the one that did. */
+static inline bool depot_partial_is_surplus(const depot *d) {
+	return d->partial != NULL && d->untouched > 2;
 }
 
 static inline magazine *depot_find_surplus(depots *all, depot *d) {
@@ -364,9 +373,15 @@ static inline magazine *depot_find_surplus(depots *all, depot *d) {
 	magazine *m = full || list->surplus > 0 ? depot_drop(list) : NULL;
 	if (list->surplus > 0)
 		list->surplus--;
+	if (m == NULL && depot_partial_is_surplus(d)) {
+		m = d->partial;
+		d->partial = NULL;
+		full = true;
+	}
 	if (m != NULL && full)
 		depot_count_out(all, d, m);
-	tn_set(&d->surplus, d->full.surplus + d->empty.surplus, TN_RELAXED);
+	size_t left = d->full.surplus + d->empty.surplus + depot_partial_is_surplus(d);
+	tn_set(&d->surplus, left, TN_RELAXED);
 	depot_leave(d);
 	return m;
 }
@@ -495,6 +510,7 @@ static inline bool tn_depots_give_some(depots *all, size_t home, magazine *m, bo
 	depot_enter(d);
 	depot_count_in(d, m);
 	depot_count(&d->exchanges);
+	d->untouched = 0;
 	if (d->partial != NULL)
 		depot_move_slots(all, d->partial, m);
 	if (d->partial != NULL && d->partial->count >= all->magazine_slots) {
@@ -525,8 +541,10 @@ static inline bool tn_depots_end_window(depots *all, depot_seat *seat, size_t wi
 	seat->moved = 0;
 	/* Of two threads that see the end of a window, one ends it; a window of 0 is one thread's. */
 	bool ended = window == 0 || (moved >= window && tn_replace(&all->moved, &moved, 0, TN_RELAXED));
-	if (ended)
+	if (ended) {
 		tn_add(&all->windows, 1, TN_RELAXED);
+		tn_set(&all->due, 1, TN_RELAXED);
+	}
 	return ended;
 }
 

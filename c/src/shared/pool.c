@@ -22,8 +22,10 @@
 enum {
 	MOST_POOL_CAPACITY = 64,
 	LEAST_POOL_CAPACITY = 8,
+	POOL_PACE = 16, /* gets of a thread from one look at the clock to the next, at most */
 };
 #define POOL_IDLE_BYTES ((size_t)64 << 20)
+#define POOL_IDLE_OBJECTS ((size_t)16384)
 #define POOL_DECAY_MS ((size_t)1000)
 
 typedef struct pool {
@@ -51,6 +53,32 @@ static pool *pool_enter(const tn_pool *hot, const char *operation) {
 	if (TN_MODE != TN_MODE_RELEASE && p->state != TN_ALIVE)
 		tn_panic("pool", NULL, "%s: %p is not a live pool", operation, (const void *)hot);
 	return p;
+}
+
+/* ---- figures ---- */
+
+/* Adds the pool's own pages and its magazines. */
+static void pool_read_own(const pool *p, tn_stats *stats) {
+	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
+	stats->committed_bytes += own;
+	stats->reserved_bytes += own;
+}
+
+static void pool_read(const pool *p, tn_stats *stats) {
+	tn_shared_slab_stats(p->memory, stats);
+	pool_read_own(p, stats);
+}
+
+/* Every live slot of the memory is an object; some of the objects are idle. */
+static void pool_read_idle(const pool *p, tn_stats *stats, idle_slots idle) {
+	size_t beside = idle.weight - tn_min(idle.weight, idle.in_depot * p->size);
+	size_t waste = stats->live_count == 0 ? 0 : stats->waste_bytes / stats->live_count;
+	stats->slot_count = stats->live_count;
+	stats->live_count -= tn_min(stats->live_count, idle.count);
+	stats->live_bytes = stats->live_count * p->size;
+	stats->waste_bytes = stats->live_count * waste;
+	stats->cached_bytes = idle.count * p->size + beside;
+	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
 }
 
 /* ---- for the magazines ---- */
@@ -109,16 +137,29 @@ static void pool_give_magazine(cache *c, magazine *m) {
 	tn_add(&pool_of(c)->magazine_count, (size_t)-1, TN_RELAXED);
 }
 
-/* One thread ends a window; after a long silence two windows are over. */
+/* One thread ends a window. After a long silence three of them are over: the one that the silence began
+ * in, and two more. */
 static size_t pool_window_of(cache *c) {
 	pool *p = pool_of(c);
 	/* In this order: `began` may be later than a clock that was read before. */
 	uint64_t began = tn_get(&p->window_began, TN_ACQUIRE);
-	uint64_t now = tn_os_milliseconds();
-	if (p->decay_ms == TN_NONE || now - began < p->decay_ms)
+	uint64_t now = tn_os_coarse_milliseconds();
+	if (p->decay_ms == TN_NONE || now - began < c->window_ms)
 		return SIZE_MAX;
-	uint64_t next = now - began < 2 * p->decay_ms ? now : now - p->decay_ms;
+	uint64_t next = tn_max(began + c->window_ms, now - tn_min(now, 2 * c->window_ms));
 	return tn_replace(&p->window_began, &began, next, TN_RELEASE) ? 0 : SIZE_MAX;
+}
+
+static size_t pool_trim(cache *c) {
+	pool *p = pool_of(c);
+	tn_stats before, after;
+	pool_read(p, &before);
+	tn_cache_drain(&p->cache);
+	tn_shared_slab_drain(p->memory);
+	tn_set(&p->window_began, tn_os_coarse_milliseconds(), TN_RELAXED);
+	pool_read(p, &after);
+	/* Other threads may have taken more meanwhile. */
+	return before.committed_bytes - tn_min(before.committed_bytes, after.committed_bytes);
 }
 
 static const cache_owner pool_owner = {
@@ -128,6 +169,7 @@ static const cache_owner pool_owner = {
 	.take_magazine = pool_take_magazine,
 	.give_magazine = pool_give_magazine,
 	.window_of = pool_window_of,
+	.trim = pool_trim,
 };
 
 /* ---- get and put ---- */
@@ -157,46 +199,20 @@ void tn_pool_put_full(tn_pool *hot, void *object) {
 	tn_cache_give(&pool_enter(hot, "put")->cache, &tn_near_pool, object);
 }
 
-/* ---- flush, trim and looking ---- */
+/* ---- prefill, flush, trim and looking ---- */
+
+bool tn_pool_prefill(tn_pool *hot, size_t count) {
+	return tn_cache_prefill(&pool_enter(hot, "prefill")->cache, count);
+}
 
 void tn_pool_flush(tn_pool *hot) {
 	tn_cache_flush(&pool_enter(hot, "flush")->cache);
 }
 
-/* Adds the pool's own pages and its magazines. */
-static void pool_read_own(const pool *p, tn_stats *stats) {
-	size_t own = p->own_bytes + tn_get(&p->magazine_count, TN_RELAXED) * TN_MAGAZINE_BYTES;
-	stats->committed_bytes += own;
-	stats->reserved_bytes += own;
-}
-
-static void pool_read(const pool *p, tn_stats *stats) {
-	tn_shared_slab_stats(p->memory, stats);
-	pool_read_own(p, stats);
-}
-
-/* Every live slot of the memory is an object; some of the objects are idle. */
-static void pool_read_idle(const pool *p, tn_stats *stats, idle_slots idle) {
-	size_t beside = idle.weight - tn_min(idle.weight, idle.in_depot * p->size);
-	size_t waste = stats->live_count == 0 ? 0 : stats->waste_bytes / stats->live_count;
-	stats->slot_count = stats->live_count;
-	stats->live_count -= tn_min(stats->live_count, idle.count);
-	stats->live_bytes = stats->live_count * p->size;
-	stats->waste_bytes = stats->live_count * waste;
-	stats->cached_bytes = idle.count * p->size + beside;
-	stats->thread_cached_bytes = (idle.count - idle.in_depot) * p->size;
-}
-
 size_t tn_pool_trim(tn_pool *hot) {
-	pool *p = pool_enter(hot, "trim");
-	tn_stats before, after;
-	pool_read(p, &before);
-	tn_cache_drain(&p->cache);
-	tn_shared_slab_trim(p->memory);
-	tn_set(&p->window_began, tn_os_milliseconds(), TN_RELAXED);
-	pool_read(p, &after);
-	/* Other threads may have taken more meanwhile. */
-	return before.committed_bytes - tn_min(before.committed_bytes, after.committed_bytes);
+	size_t bytes = pool_trim(&pool_enter(hot, "trim")->cache);
+	tn_pages_trim();
+	return bytes;
 }
 
 void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
@@ -209,14 +225,21 @@ void tn_pool_stats(const tn_pool *hot, tn_stats *stats) {
 
 /* ---- create and destroy ---- */
 
+/* Three inner windows fit into two of decay_ms: a burst ends somewhere in the first of them. Objects
+ * that are needed once in decay_ms are needed in one of two inner windows. */
+static size_t pool_window_ms(size_t decay_ms) {
+	size_t decay = decay_ms == 0 ? POOL_DECAY_MS : decay_ms;
+	return decay == TN_NONE ? SIZE_MAX : tn_max(decay / 8 * 5 + decay % 8 * 5 / 8, 1);
+}
+
 static void pool_set_bounds(pool *p, const tn_pool_options *o) {
 	depots *d = &p->cache.depots;
-	d->most_slots = tn_option(o->max_idle_objects, SIZE_MAX);
+	d->most_slots = tn_option(o->max_idle_objects, POOL_IDLE_OBJECTS);
 	d->most_weight = tn_option(o->max_idle_bytes, POOL_IDLE_BYTES);
 	tn_set(&d->shard_slots, SIZE_MAX, TN_RELAXED);
 	size_t bound = tn_min(d->most_slots, d->most_weight / p->size);
 	size_t share = tn_min(tn_max(bound / TN_SHARES_OF_BOUND, 1), bound);
-	size_t most = tn_min(share, MOST_POOL_CAPACITY);
+	size_t most = tn_min(share, tn_min(MOST_POOL_CAPACITY, tn_max(TN_MAGAZINE_REACH / p->size, 1)));
 	p->cache.most_capacity = (uint32_t)most;
 	/* With size_of, objects are weighed before there are many. */
 	p->cache.least_capacity = (uint32_t)tn_min(most, p->size_of == NULL ? LEAST_POOL_CAPACITY : 1);
@@ -241,14 +264,17 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	const tn_pool_options *o = options == NULL ? &defaults : options;
 	tn_shared_slab_options memory = {.name = o->name};
 	pool draft = {.hot = {.reset = o->reset, .ctx = o->ctx},
-		.cache = {.owner = &pool_owner, .kind = "pool"},
+		.cache = {.owner = &pool_owner,
+			.kind = "pool",
+			.most_pace = POOL_PACE,
+			.window_ms = pool_window_ms(o->decay_ms)},
 		.state = TN_ALIVE,
 		.memory = tn_shared_slab_make("pool", size, align, &memory),
 		.init = o->init,
 		.fini = o->fini,
 		.size_of = o->size_of,
 		.decay_ms = o->decay_ms == 0 ? POOL_DECAY_MS : o->decay_ms,
-		.window_began = tn_os_milliseconds(),
+		.window_began = tn_os_coarse_milliseconds(),
 		.own_bytes = tn_round_up(sizeof(pool), TN_OS_PAGE)};
 	if (draft.memory == NULL)
 		return NULL;
@@ -262,8 +288,8 @@ tn_pool *tn_pool_create(size_t size, size_t align, const tn_pool_options *option
 	*p = draft;
 	tn_copy_name(p->name, o->name, "pool");
 	p->cache.name = p->name;
+	p->cache.front_key = &p->hot.key;
 	tn_cache_make(&p->cache);
-	p->hot.key = p->cache.key;
 	if (tn_shared_slab_list(p->memory, &pool_kind, p, o->name))
 		return &p->hot;
 	tn_pool_destroy(&p->hot);

@@ -31,6 +31,7 @@
 
 /* As in slab.c: the record's first words and slot 0 must not share their low 12 bits. */
 enum { RECORD_GAP = 13 * TN_OS_LINE };
+#define SHARED_WINDOW_MS ((size_t)1000)
 #define MAGAZINE_REACH ((size_t)256 << 10) /* most bytes of slots in a magazine */
 
 /* Create sets most fields for good; the others are written under the lock. */
@@ -123,8 +124,10 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
 /* Ends a call that holds the lock: does the trim that a reader asked for, publishes the figures, gives
  * the lock. */
 static void shared_leave(shared_slab *s) {
-	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM)))
+	if (TN_UNLIKELY(tn_get(&s->cache.trim_wanted, TN_RELAXED))) {
+		tn_set(&s->cache.trim_wanted, false, TN_RELAXED);
 		tn_stock_trim(&s->stock, 0);
+	}
 	if (s->node != NULL) {
 		tn_stats stats;
 		shared_read(s, &stats);
@@ -212,6 +215,10 @@ static size_t shared_window_of(cache *c) {
 	return 2 * stock_count_outside(&shared_of_cache(c)->stock) + 1;
 }
 
+static size_t shared_trim(cache *c) {
+	return tn_shared_slab_drain(shared_front_of(shared_of_cache(c)));
+}
+
 static const cache_owner slab_owner = {
 	.take_slots = shared_take_slots,
 	.give_slots = shared_give_slots,
@@ -220,6 +227,7 @@ static const cache_owner slab_owner = {
 	.give_magazine = shared_give_magazine,
 	.sort_home = shared_sort_home,
 	.window_of = shared_window_of,
+	.trim = shared_trim,
 };
 
 /* ---- the states of slots, in hardened ---- */
@@ -340,7 +348,7 @@ void tn_shared_slab_flush(tn_shared_slab *hot) {
 	tn_cache_flush(&shared_enter(hot, "flush")->cache);
 }
 
-size_t tn_shared_slab_trim(tn_shared_slab *hot) {
+size_t tn_shared_slab_drain(tn_shared_slab *hot) {
 	shared_slab *s = shared_enter(hot, "trim");
 	tn_cache_lock_owner(&s->lock);
 	size_t before = s->stock.taken_bytes;
@@ -350,7 +358,6 @@ size_t tn_shared_slab_trim(tn_shared_slab *hot) {
 	tn_stock_trim(&s->stock, 0);
 	size_t after = s->stock.taken_bytes;
 	shared_leave(s);
-	tn_pages_trim();
 	/* Other threads may have taken more meanwhile. */
 	return before - tn_min(before, after);
 }
@@ -471,6 +478,7 @@ tn_shared_slab *tn_shared_slab_make(
 		return errno = EINVAL, NULL;
 	shared_slab draft = {.cache = {.owner = &slab_owner,
 							 .kind = kind,
+							 .window_ms = SHARED_WINDOW_MS,
 							 .depots = {.most_slots = SIZE_MAX,
 								 .most_weight = SIZE_MAX,
 								 .shard_slots = tn_option(o->shard_slots, SIZE_MAX)}},
@@ -541,6 +549,12 @@ void tn_shared_slab_destroy(tn_shared_slab *hot) {
 #endif
 
 /* ---- in all modes ---- */
+
+size_t tn_shared_slab_trim(tn_shared_slab *s) {
+	size_t bytes = tn_shared_slab_drain(s);
+	tn_pages_trim();
+	return bytes;
+}
 
 static const tn_node_kind shared_slab_kind = {
 	.kind = TN_KIND_SHARED_SLAB,

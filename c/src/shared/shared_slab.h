@@ -21,6 +21,9 @@ void tn_shared_slab_unlist(tn_shared_slab *s);
 /* As tn_node_kind's look, of a tn_shared_slab: slots outside the chunks. */
 void tn_shared_slab_look(const void *s, tn_position from, tn_listed *listed);
 
+/* As trim; the page layer's cache stays. */
+size_t tn_shared_slab_drain(tn_shared_slab *s);
+
 /* One slot, past the magazines, and back. `site` is the caller, for debug's panics. */
 void *tn_shared_slab_take(tn_shared_slab *s, const void *site);
 void tn_shared_slab_give(tn_shared_slab *s, void *p, const void *site);

@@ -54,6 +54,10 @@ static tn_slab *shared_enter(const tn_shared_slab *hot, const char *operation) {
 
 static void shared_leave(const tn_shared_slab *hot) {
 	locked_slab *s = (locked_slab *)(uintptr_t)hot;
+	if (TN_UNLIKELY(tn_get(&s->cache.trim_wanted, TN_RELAXED))) {
+		tn_set(&s->cache.trim_wanted, false, TN_RELAXED);
+		tn_slab_trim(s->slab);
+	}
 	tn_set(&s->holder, 0, TN_RELAXED);
 	tn_cache_unlock_owner(&s->lock);
 }
@@ -136,10 +140,9 @@ void tn_shared_slab_flush(tn_shared_slab *s) {
 	shared_look(s, "flush");
 }
 
-size_t tn_shared_slab_trim(tn_shared_slab *s) {
+size_t tn_shared_slab_drain(tn_shared_slab *s) {
 	size_t bytes = tn_slab_trim(shared_enter(s, "trim"));
 	shared_leave(s);
-	tn_pages_trim();
 	return bytes;
 }
 
@@ -188,6 +191,12 @@ bool tn_shared_slab_verify(const tn_shared_slab *s) {
 
 /* ---- create and destroy ---- */
 
+static size_t shared_trim(cache *c) {
+	return tn_shared_slab_drain(&shared_of_cache(c)->hot);
+}
+
+static const cache_owner locked_owner = {.trim = shared_trim};
+
 tn_shared_slab *tn_shared_slab_make(
 	const char *kind, size_t size, size_t align, const tn_shared_slab_options *o) {
 	if (o->magazine_slots > TN_MAGAZINE_SLOTS_MAX)
@@ -195,7 +204,7 @@ tn_shared_slab *tn_shared_slab_make(
 	locked_slab draft = {.state = TN_ALIVE,
 		.own_bytes = tn_round_up(sizeof(locked_slab), TN_OS_PAGE),
 		.source = tn_chunks_from(o->source),
-		.cache = {.kind = kind}};
+		.cache = {.owner = &locked_owner, .kind = kind}};
 	tn_slab_options inner = {.name = o->name,
 		.chunk_bytes = o->chunk_bytes,
 		.limit_bytes = o->limit_bytes,

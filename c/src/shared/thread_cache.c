@@ -20,6 +20,10 @@
  *     so calls through the handle take the slow path.
  * I5  destroying a cache leaves the near entries to their threads, which may be going over to another
  *     cache just then: the key there is never asked for again, and the dead local gets no top back.
+ * I6  a local whose key differs from the cache's in its upper bits has not followed a request; no
+ *     inlined call finds it, near or far. A handle finds `asked` set instead.
+ * I7  callbacks of an owner run while the local is `busy` or its magazines are whole. While it is busy,
+ *     calls that come back from them go to the owner.
  *
  * Locks are taken in this order: an owner's, the registry's, a depot's, the page layer's. Callbacks of
  * users run with none of these held but the owner's. */
@@ -37,7 +41,8 @@
 
 enum {
 	EXCHANGES_TO_GROW = 4,
-	SURPLUS_AT_ONCE = 2, /* magazines that one exchange gives back: bounds its pause */
+	SURPLUS_AT_ONCE = 2, /* magazines that one exchange or tick gives back: bounds its pause */
+	SURPLUS_MORE = 16,   /* the same for a tick that comes some time after the last one */
 	DEAD_LOCALS = 64,
 	/* Caches differ in where their magazines begin and in the slot that they hand out first. Otherwise
 	 * a thread that goes from cache to cache would find all these words in a few sets of its
@@ -46,6 +51,8 @@ enum {
 	COLOUR_WORDS = 64 / sizeof(void *),
 	COLOUR_SLOTS = 5,
 	FAR_TAKES = 256, /* then a cache that is far comes near */
+	FAR_TICKS = 16,  /* the same where a tick comes first */
+	SLOW_PART = 64,  /* of a window: takes are slow when a tick comes so long after the last one */
 	/* Locals must not share the low 12 bits of address with the records of slabs (which have those of
 	 * objects): a load of one after a store to the other would wait for it. */
 	LOCALS_GAP = 16 * TN_OS_LINE,
@@ -77,6 +84,11 @@ static struct {
 
 static _Alignas(TN_MAGAZINE_BYTES) magazine no_magazine;
 static void **const no_top = &no_magazine.words[TN_DEPOT_WORDS - 1];
+
+/* The key without its requests. */
+static uint64_t cache_number_of(const cache *c) {
+	return tn_get(&c->key, TN_RELAXED) % CACHE_REQUEST;
+}
 
 /* ---- a thread's magazines ---- */
 
@@ -123,7 +135,7 @@ static void cache_set_previous(local *l, magazine *m, size_t count) {
 	l->previous = m;
 	if (m != NULL)
 		m->count = count;
-	tn_set(&l->previous_count, count, TN_RELEASE);
+	tn_set(&l->previous_count, (uint32_t)count, TN_RELEASE);
 }
 
 /* Loads a magazine with room for so many slots at its end; the lowest `fill` of them are there. */
@@ -227,6 +239,16 @@ static void cache_return_magazine(cache *c, magazine *m) {
 	c->owner->give_magazine(c, m);
 }
 
+/* Both magazines go to the owner. Others may take all that the thread's shard holds. */
+static void cache_return_all(cache *c, local *l) {
+	magazine *held[2];
+	tn_depots_end_need(&c->depots, &l->seat);
+	cache_unload_both(l, held);
+	for (size_t i = 0; i < 2; i++)
+		if (held[i] != NULL)
+			cache_return_magazine(c, held[i]);
+}
+
 /* Both magazines go to the common depot, or where there is no room to the owner. Others may take all
  * that the thread's shard holds. */
 static void cache_give_all(cache *c, local *l) {
@@ -242,23 +264,41 @@ static void cache_give_all(cache *c, local *l) {
 		if (!tn_depots_give_some(&c->depots, cache_home_of(c, l, m), m, false))
 			cache_return_magazine(c, m);
 	}
+	tn_pages_tell_idle();
 }
 
-static void cache_flush_if_asked(cache *c, local *l) {
-	uint32_t asked = tn_get(&c->flushes, TN_RELAXED);
-	if (TN_LIKELY(l->flushes == asked))
+static tn_near *cache_near_of(const local *l) {
+	if (tn_near_slab.local == &l->hot)
+		return &tn_near_slab;
+	return tn_near_pool.local == &l->hot ? &tn_near_pool : NULL;
+}
+
+/* Other threads have asked for the slots of this one. A request at this moment is followed now or with
+ * the next call: when `asked` is cleared, the key is at least the one that was set before it. */
+static TN_COLD void cache_obey(cache *c, local *l) {
+	if (l->busy)
 		return;
-	l->flushes = asked;
+	(void)tn_swap(&l->hot.asked, 0, TN_ACQ_REL);
+	l->key = tn_get(&c->key, TN_RELAXED);
+	tn_near *near = cache_near_of(l);
+	if (near != NULL)
+		near->key = l->key;
 	l->capacity = (uint16_t)c->least_capacity;
-	cache_give_all(c, l);
+	cache_return_all(c, l);
+	tn_pages_trim();
+}
+
+static inline void cache_obey_if_asked(cache *c, local *l) {
+	if (TN_UNLIKELY(l->key != tn_get(&c->key, TN_RELAXED) || tn_get(&l->hot.asked, TN_RELAXED) != 0))
+		cache_obey(c, l);
 }
 
 /* After an exchange with a depot: a thread that exchanges often gets larger magazines, and what is
  * surplus goes back. */
 static void cache_settle(cache *c, local *l) {
-	if (++l->exchanges >= EXCHANGES_TO_GROW && l->capacity < c->most_capacity) {
+	if (++l->exchanges >= EXCHANGES_TO_GROW && l->capacity < l->most_capacity) {
 		l->exchanges = 0;
-		l->capacity = (uint16_t)tn_min(l->capacity * 2, c->most_capacity);
+		l->capacity = (uint16_t)tn_min(l->capacity * 2, l->most_capacity);
 	}
 	bool turn = tn_depots_turn(&c->depots, &l->seat);
 	for (int i = 0; i < SURPLUS_AT_ONCE; i++) {
@@ -320,13 +360,16 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	magazine *m = l->loaded;
 	if (m == NULL && count > 1)
 		m = cache_take_magazine(c, l);
+	/* Callbacks of the owner may have put slots there. */
+	if (m != NULL && m == l->loaded && cache_fill_of(l) > 0)
+		m = NULL;
 	if (m == NULL) {
 		if (count > 1)
 			c->owner->give_slots(c, found + 1, count - 1);
 		return found[0];
 	}
 	m->count = count;
-	for (size_t i = 0, from = c->key * COLOUR_SLOTS % count; i < count; i++) {
+	for (size_t i = 0, from = cache_number_of(c) * COLOUR_SLOTS % count; i < count; i++) {
 		m->words[TN_DEPOT_WORDS - 1 - i] = found[from];
 		from = from + 1 == count ? 0 : from + 1;
 	}
@@ -336,10 +379,19 @@ static void *cache_take_from_owner(cache *c, local *l) {
 	return cache_pop(l);
 }
 
+static void *cache_take_one(cache *c) {
+	void *p;
+	return c->owner->take_slots(c, &p, 1) == 1 ? p : NULL;
+}
+
 /* Not inlined, as cache_return_and_push: a call that finds its slot would save registers for it. */
 static __attribute__((noinline)) void *cache_refill_and_pop(cache *c, local *l) {
-	cache_flush_if_asked(c, l);
-	return cache_refill(c, l, false) ? cache_pop(l) : cache_take_from_owner(c, l);
+	if (TN_UNLIKELY(l->busy))
+		return cache_take_one(c);
+	l->busy = true;
+	void *p = cache_refill(c, l, false) ? cache_pop(l) : cache_take_from_owner(c, l);
+	l->busy = false;
+	return p;
 }
 
 static inline void *cache_take_slot(cache *c, local *l) {
@@ -347,15 +399,21 @@ static inline void *cache_take_slot(cache *c, local *l) {
 	return TN_LIKELY(p != NULL) ? p : cache_refill_and_pop(c, l);
 }
 
+/* Slots in a magazine by the weight of the one that is given. */
+static size_t cache_fit_of(const cache *c, size_t weight) {
+	size_t reach = tn_min(c->depots.most_weight / TN_SHARES_OF_BOUND, TN_MAGAZINE_REACH);
+	return weight == 0 ? c->most_capacity : tn_min(tn_max(reach / weight, 1), c->most_capacity);
+}
+
 /* Both magazines are full: previous goes to a depot. If there is no room, the slots go to the owner.
  * Returns an empty magazine, or NULL. */
 static magazine *cache_return_previous(cache *c, local *l) {
 	magazine *full = l->previous, *empty = NULL;
 	full->weight = c->owner->weight_of(c, depot_first_slot(full), full->count);
-	/* If idle slots are bounded in bytes, a magazine must be a small part of that. */
+	/* If slots have weight, a thread's magazines must be a small part of what may be idle. */
 	size_t each = full->weight / full->count;
-	size_t fit = each == 0 ? l->capacity : c->depots.most_weight / TN_SHARES_OF_BOUND / each;
-	l->capacity = (uint16_t)tn_min(l->capacity, tn_max(fit, 1));
+	l->most_capacity = (uint16_t)cache_fit_of(c, each);
+	l->capacity = (uint16_t)tn_min(l->capacity, l->most_capacity);
 	cache_make_shards(c);
 	cache_set_node(c, l);
 	size_t home = cache_home_of(c, l, full);
@@ -363,6 +421,7 @@ static magazine *cache_return_previous(cache *c, local *l) {
 	bool taken = tn_depots_give_full(&c->depots, &l->seat, home, full, &empty);
 	cache_set_previous(l, NULL, 0);
 	cache_end_change(l);
+	tn_pages_tell_idle();
 	if (taken)
 		return empty;
 	cache_return_slots(c, full);
@@ -391,10 +450,14 @@ static void cache_return(cache *c, local *l) {
 }
 
 static __attribute__((noinline)) void cache_return_and_push(cache *c, local *l, void *p) {
-	cache_flush_if_asked(c, l);
-	cache_return(c, l);
-	if (!cache_push(l, p))
-		c->owner->give_slots(c, &p, 1);
+	if (TN_LIKELY(!l->busy)) {
+		l->busy = true;
+		cache_return(c, l);
+		l->busy = false;
+		if (cache_push(l, p))
+			return;
+	}
+	c->owner->give_slots(c, &p, 1);
 }
 
 static inline void cache_give_slot(cache *c, local *l, void *p) {
@@ -438,10 +501,9 @@ static void cache_move_near(local *l, tn_near *at) {
 }
 
 static void cache_move_local_far(const local *l) {
-	if (tn_near_slab.local == &l->hot)
-		cache_move_far(&tn_near_slab);
-	if (tn_near_pool.local == &l->hot)
-		cache_move_far(&tn_near_pool);
+	tn_near *near = cache_near_of(l);
+	if (near != NULL)
+		cache_move_far(near);
 }
 
 /* ---- locals come and go ---- */
@@ -483,19 +545,27 @@ static void cache_end_dead_locals(local **chain) {
 	}
 }
 
-/* The thread's slots may go to callbacks of the owner's user, which may call the library again. So
- * `visit` runs without the registry's lock, as a guest of the cache, for which destroying waits. */
-static void cache_visit_as_guest(local *l, void (*visit)(cache *c, local *l)) {
-	cache *c = tn_get(&l->cache, TN_RELAXED);
-	if (c == NULL)
-		return;
+/* Under the registry's lock, which is free between the two: callbacks of the owner's user may call the
+ * library again. Destroying the cache waits for its guests. */
+static void cache_begin_visit(cache *c) {
 	c->guests++;
 	tn_lock_give(&registry.lock);
-	visit(c, l);
+}
+
+static void cache_end_visit(cache *c) {
 	tn_lock_take(&registry.lock);
 	/* 0 in the child of a fork that such a callback made. */
 	if (c->guests > 0)
 		c->guests--;
+}
+
+static void cache_visit_as_guest(local *l, void (*visit)(cache *c, local *l)) {
+	cache *c = tn_get(&l->cache, TN_RELAXED);
+	if (c == NULL)
+		return;
+	cache_begin_visit(c);
+	visit(c, l);
+	cache_end_visit(c);
 }
 
 /* First all are flushed, twice: a callback may give slots, by a handle, to a local that is flushed. */
@@ -526,7 +596,7 @@ static local *cache_take_place(void) {
 		return l;
 	}
 	if (registry.fresh == registry.fresh_end) {
-		char *page = tn_pages_acquire(TN_OS_PAGE, TN_OS_PAGE);
+		char *page = tn_pages_acquire_kept(TN_OS_PAGE);
 		if (page == NULL)
 			return NULL;
 		registry.fresh = page + LOCALS_GAP;
@@ -541,16 +611,17 @@ static local *cache_make_local(cache *c) {
 	if (tn_cache_locals.state == LOCALS_NEW && !tn_os_on_thread_exit(TN_EXIT_LOCALS, cache_end_thread))
 		return NULL;
 	tn_cache_locals.state = LOCALS_OPEN;
-	local **chain = &tn_cache_locals.chain[c->key % CACHE_CHAINS];
+	local **chain = &tn_cache_locals.chain[cache_number_of(c) % CACHE_CHAINS];
 	tn_lock_take(&registry.lock);
 	cache_end_dead_locals(chain);
 	local *l = cache_take_place();
 	if (l != NULL) {
-		*l = (local){.key = c->key,
-			.far_takes = 1,
-			.flushes = tn_get(&c->flushes, TN_RELAXED),
+		*l = (local){.hot = {.takes = 1},
+			.key = tn_get(&c->key, TN_RELAXED),
 			.cache = c,
 			.capacity = (uint16_t)c->least_capacity,
+			.most_capacity = (uint16_t)c->most_capacity,
+			.pace = 1,
 			.thread = &tn_cache_locals,
 			.next_of_thread = *chain};
 		tn_set(&l->top_at, &l->hot.top, TN_RELAXED);
@@ -565,11 +636,16 @@ static local *cache_make_local(cache *c) {
 	return l;
 }
 
-/* The calling thread's part, made if there is none. */
+/* The calling thread's part, however many requests it has followed. */
+static local *cache_find_any(const cache *c) {
+	return cache_find_local(c, 0 - CACHE_REQUEST);
+}
+
+/* The same, made if there is none. */
 static local *cache_local_of(cache *c) {
 	if (tn_cache_locals.state == LOCALS_CLOSED)
 		return NULL;
-	local *l = cache_find_local(c);
+	local *l = cache_find_any(c);
 	return l == NULL ? cache_make_local(c) : l;
 }
 
@@ -594,45 +670,154 @@ cache *tn_cache_of_handle(const local *l, const char *operation) {
 
 void *tn_cache_take_by(cache *c, local *l) {
 	cache_move_local_far(l);
+	cache_obey_if_asked(c, l);
 	return cache_take_slot(c, l);
 }
 
 void tn_cache_give_by(cache *c, local *l, void *p) {
 	cache_move_local_far(l);
+	cache_obey_if_asked(c, l);
 	cache_give_slot(c, l, p);
 }
 
-/* The calling thread's part, which comes near; NULL if there is none to be had. Hardened and debug do
- * not look for one that is near. */
-static local *cache_local_near(cache *c, tn_near *at) {
+/* ---- ticks ---- */
+
+/* Gives back what is surplus in any depot, up to `most` magazines; returns whether it looked at all. */
+static bool cache_return_surplus(cache *c, size_t most) {
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+		for (magazine *m; (m = depot_take_surplus(&c->depots, depot_at(&c->depots, i))) != NULL;) {
+			cache_return_magazine(c, m);
+			if (--most == 0)
+				return false;
+		}
+	return true;
+}
+
+/* Ends the windows that are over, and gives back what is surplus then, up to `most` magazines. */
+static void cache_tend(cache *c, depot_seat *seat, size_t most) {
+	while (tn_depots_end_window(&c->depots, seat, c->owner->window_of(c)))
+		tn_pages_age();
+	if (tn_get(&c->depots.due, TN_RELAXED) == 0)
+		return;
+	tn_set(&c->depots.due, 0, TN_RELAXED);
+	if (!cache_return_surplus(c, most))
+		tn_set(&c->depots.due, 1, TN_RELAXED);
+}
+
+/* Takes that follow each other quickly do so seldom, and give little back at a time; slow ones do so
+ * each time, and give back all that is surplus. */
+static void cache_look_at_clock(cache *c, local *l) {
+	uint64_t now = tn_os_coarse_milliseconds(), before = tn_get(&c->ticked, TN_RELAXED);
+	/* Another thread's clock may be later. */
+	uint64_t elapsed = now > before ? now - before : 0;
+	bool slow = elapsed >= c->window_ms / SLOW_PART + 1;
+	if (elapsed > 0)
+		tn_set(&c->ticked, now, TN_RELAXED);
+	l->pace = slow ? (uint8_t)tn_max(l->pace * (c->window_ms / SLOW_PART) / elapsed, 1)
+	               : (uint8_t)tn_min(l->pace * 2u, c->most_pace);
+	if (!l->busy)
+		cache_tend(c, &l->seat, slow ? SIZE_MAX : elapsed > 0 ? SURPLUS_MORE : SURPLUS_AT_ONCE);
+}
+
+/* The calling thread's part, at the beginning of a call on the slow path; NULL if there is none to be
+ * had. It comes near, unless only a look at the clock was due. Hardened and debug do not look for one
+ * that is near. */
+static local *cache_begin_call(cache *c, tn_near *at) {
 	local *l = cache_local_of(c);
-	if (l != NULL)
-		l->far_takes = FAR_TAKES;
-	if (l != NULL && TN_MODE == TN_MODE_RELEASE && at->local != &l->hot)
+	if (l == NULL)
+		return NULL;
+	cache_obey_if_asked(c, l);
+	bool near = at->local == &l->hot, comes = !near && TN_MODE == TN_MODE_RELEASE;
+	if (c->most_pace == 0) {
+		l->hot.takes = FAR_TAKES;
+	} else if ((near ? at->takes : l->hot.takes) == 0) {
+		cache_look_at_clock(c, l);
+		comes = comes && ++l->ticks >= FAR_TICKS;
+		l->hot.takes = l->pace;
+		if (at->local == &l->hot)
+			at->takes = l->pace;
+	}
+	if (comes) {
+		l->ticks = 0;
 		cache_move_near(l, at);
+		at->takes = c->most_pace == 0 ? SIZE_MAX : l->hot.takes;
+	}
 	return l;
 }
 
 __attribute__((noinline)) void *tn_cache_take_slow(cache *c, tn_near *at) {
-	local *l = cache_local_near(c, at);
-	if (l != NULL)
-		return cache_take_slot(c, l);
-	void *p;
-	return c->owner->take_slots(c, &p, 1) == 1 ? p : NULL;
+	local *l = cache_begin_call(c, at);
+	return l != NULL ? cache_take_slot(c, l) : cache_take_one(c);
 }
 
 __attribute__((noinline)) void tn_cache_give_slow(cache *c, tn_near *at, void *p) {
-	local *l = cache_local_near(c, at);
+	local *l = cache_begin_call(c, at);
 	if (l != NULL)
 		cache_give_slot(c, l, p);
 	else
 		c->owner->give_slots(c, &p, 1);
 }
 
+/* ---- flush, trim and maintenance ---- */
+
 void tn_cache_flush(cache *c) {
-	local *l = cache_find_local(c);
-	if (l != NULL)
+	local *l = cache_find_any(c);
+	if (l != NULL && !l->busy)
 		cache_give_all(c, l);
+}
+
+/* A magazine with up to `most` slots of the owner; NULL where there is no memory for all of them. */
+static magazine *cache_build(cache *c, size_t most) {
+	magazine *m = c->owner->take_magazine(c);
+	void *found[TN_DEPOT_WORDS];
+	size_t fit = 1;
+	if (m == NULL)
+		return NULL;
+	for (m->count = 0; m->count < tn_min(fit, most); m->count++) {
+		if (c->owner->take_slots(c, &found[m->count], 1) != 1)
+			break;
+		if (m->count == 0)
+			fit = cache_fit_of(c, c->owner->weight_of(c, found, 1));
+	}
+	bool all = m->count == tn_min(fit, most);
+	memcpy(depot_first_slot(m), found, m->count * sizeof(void *));
+	if (all)
+		m->weight = c->owner->weight_of(c, depot_first_slot(m), m->count);
+	else
+		cache_return_magazine(c, m);
+	return all ? m : NULL;
+}
+
+bool tn_cache_prefill(cache *c, size_t count) {
+	magazine *built = NULL, *m;
+	size_t slots = tn_get(&c->depots.slots, TN_RELAXED);
+	if (c->most_capacity == 0 || count > c->depots.most_slots - tn_min(slots, c->depots.most_slots))
+		return count == 0 || (errno = ENOMEM, false);
+	while (count > 0 && (m = cache_build(c, count)) != NULL) {
+		count -= m->count;
+		m->next = built;
+		built = m;
+	}
+	bool done = count == 0;
+	while ((m = built) != NULL) {
+		built = m->next;
+		/* Bytes that size_of tells are known only now. */
+		done = done && tn_depots_give_some(&c->depots, 0, m, false);
+		if (!done)
+			cache_return_magazine(c, m);
+	}
+	tn_pages_tell_idle();
+	return done || (errno = ENOMEM, false);
+}
+
+void tn_cache_ask(cache *c) {
+	tn_add(&c->key, CACHE_REQUEST, TN_RELAXED);
+	if (c->front_key != NULL)
+		tn_add(c->front_key, CACHE_REQUEST, TN_RELAXED);
+	tn_lock_take(&c->depots.common.lock);
+	for (local *l = c->locals; l != NULL; l = l->next_of_cache)
+		tn_set(&l->hot.asked, 1, TN_RELEASE);
+	tn_lock_give(&c->depots.common.lock);
 }
 
 static void cache_drain_depot(cache *c, depot *d) {
@@ -646,10 +831,69 @@ static void cache_drain_depot(cache *c, depot *d) {
 }
 
 void tn_cache_drain(cache *c) {
-	tn_add(&c->flushes, 1, TN_RELAXED);
-	tn_cache_flush(c);
+	tn_cache_ask(c);
+	local *l = cache_find_any(c);
+	if (l != NULL)
+		cache_obey(c, l);
 	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
 		cache_drain_depot(c, depot_at(&c->depots, i));
+}
+
+/* Calls `visit` for every cache, newest first, without the registry's lock; returns the sum. */
+static size_t cache_visit_all(size_t (*visit)(cache *c)) {
+	size_t sum = 0;
+	tn_lock_take(&registry.lock);
+	for (cache *c = registry.caches; c != NULL;) {
+		uint64_t number = cache_number_of(c);
+		cache_begin_visit(c);
+		sum += visit(c);
+		cache_end_visit(c);
+		bool ends = c->link == NULL;
+		c = ends ? registry.caches : c->next;
+		while (ends && c != NULL && cache_number_of(c) >= number)
+			c = c->next;
+	}
+	tn_lock_give(&registry.lock);
+	return sum;
+}
+
+/* The lock of a shared slab is held during its callbacks: one of them may be the caller. Then the
+ * thread that holds it does the rest. A thread that waits here holds no such lock that another one
+ * could wait for, because that one would have found it held. */
+static size_t cache_trim(cache *c) {
+	tn_lock *lock = c->owner_lock;
+	for (int looks = 0; lock != NULL && !tn_lock_try(lock); looks++) {
+		if (looks == TN_LOCK_LOOKS)
+			return tn_cache_ask(c), tn_set(&c->trim_wanted, true, TN_RELAXED), 0;
+		tn_os_relax();
+	}
+	if (lock != NULL)
+		tn_lock_give(lock);
+	return c->owner->trim(c);
+}
+
+size_t tn_caches_trim(void) {
+	return cache_visit_all(cache_trim);
+}
+
+/* Ends the window that is over, gives back what is surplus, and returns the slots in depots. */
+static size_t cache_serve(cache *c) {
+	depot_seat seat = {.own = 0};
+	if (c->owner->window_of == NULL)
+		return 0;
+	uint64_t now = tn_os_coarse_milliseconds(), before = tn_get(&c->served, TN_RELAXED);
+	bool over = c->most_pace == 0 && now > before && now - before >= c->window_ms;
+	if (over && tn_replace(&c->served, &before, now, TN_RELAXED))
+		tn_depots_end_window(&c->depots, &seat, 0);
+	cache_tend(c, &seat, SIZE_MAX);
+	size_t slots = 0;
+	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
+		slots += tn_get(&depot_at(&c->depots, i)->slots, TN_RELAXED);
+	return slots;
+}
+
+size_t tn_caches_serve(void) {
+	return cache_visit_all(cache_serve);
 }
 
 /* Under the common depot's lock, which it gives back. */
@@ -808,6 +1052,8 @@ void tn_cache_make(cache *c) {
 	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
+	if (c->front_key != NULL)
+		*c->front_key = c->key;
 	size_t colour = c->key % COLOURS * COLOUR_WORDS;
 	c->least_capacity = (uint32_t)tn_min(c->least_capacity + colour, c->most_capacity);
 	TN_LIST_PUSH(&registry.caches, c, next, link);

@@ -16,8 +16,9 @@ typedef struct cache cache;
 #define CACHE_REFUSED SIZE_MAX
 /* The key of a destroyed allocator, which nothing near ever has. */
 #define DEAD_KEY UINT64_MAX
-/* A magazine is at most this part of what may be idle. */
+/* A magazine is at most this part of what may be idle, and if slots have weight, at most so much. */
 #define TN_SHARES_OF_BOUND 16
+#define TN_MAGAZINE_REACH ((size_t)64 << 10)
 
 /* Called without a depot's lock, by any thread. */
 typedef struct cache_owner {
@@ -36,13 +37,17 @@ typedef struct cache_owner {
 	size_t (*sort_home)(cache *c, magazine *m);
 	/* After how many slots that came or went a window of the depot is over; 0 ends it now. */
 	size_t (*window_of)(cache *c);
+	/* Gives back what the depots and the owner's own store keep for later; returns the bytes. */
+	size_t (*trim)(cache *c);
 } cache_owner;
+
+/* The key of a cache tells it from every other one by its lower bits. The upper ones count the requests
+ * to its threads for their slots (tn_cache_ask). */
+#define CACHE_REQUEST ((uint64_t)1 << 40)
 
 typedef struct local {
 	tn_local hot;
-	uint64_t key;
-	uint32_t far_takes;              /* left until it comes near */
-	uint32_t flushes;                /* of the cache, that it has followed */
+	uint64_t key;                    /* of the cache, with the requests that it has followed */
 	TN_ATOMIC(cache *) cache;        /* NULL: destroyed meanwhile */
 	TN_ATOMIC(uint32_t) changes;     /* odd while the magazines change hands */
 	TN_ATOMIC(uint32_t) count;       /* slots that they held before that */
@@ -50,10 +55,14 @@ typedef struct local {
 	TN_ATOMIC(void **) bottom;       /* the word below the loaded magazine's oldest slot */
 	TN_GUARDED(magazine *) loaded;   /* or NULL */
 	TN_GUARDED(magazine *) previous; /* or NULL */
-	TN_ATOMIC(size_t) previous_count;
-	uint16_t capacity; /* slots of the magazines that it fills */
-	uint8_t exchanges; /* with depots, since it grew */
-	bool handled;      /* a caller has its address */
+	TN_ATOMIC(uint32_t) previous_count;
+	uint16_t capacity;      /* slots of the magazines that it fills */
+	uint16_t most_capacity; /* by the weight of the slots seen last */
+	uint8_t exchanges;      /* with depots, since it grew */
+	uint8_t ticks;          /* while it was far */
+	uint8_t pace;           /* takes from one look at the clock to the next */
+	bool handled : 1;       /* a caller has its address */
+	bool busy : 1;          /* the owner's callbacks may come back here */
 	depot_seat seat;
 	const void *thread;
 	struct local *next_of_thread;
@@ -75,11 +84,16 @@ extern TN_THREAD local_chains tn_cache_locals TN_THREAD_NEAR;
 
 struct cache {
 	uint64_t key;
+	uint64_t *front_key; /* where the inlined calls read the key, if not here */
 	const cache_owner *owner;
 	tn_lock *owner_lock; /* held by a fork; or NULL */
 	const char *kind, *name;
 	uint32_t least_capacity, most_capacity;
-	TN_ATOMIC(uint32_t) flushes; /* asked for, by trim */
+	uint32_t most_pace;         /* the most takes of a thread between two looks at the clock; 0: none */
+	size_t window_ms;           /* while no slots come or go, a window is over after that time */
+	TN_ATOMIC(uint64_t) ticked; /* milliseconds, the last look at the clock */
+	TN_ATOMIC(uint64_t) served; /* the last window that time has ended, where slots end windows */
+	TN_ATOMIC(bool) trim_wanted; /* from the thread that holds the owner's lock */
 	/* The fields above are read with many calls, those below are written with exchanges. */
 	_Alignas(TN_OS_LINE) depots depots;
 	TN_GUARDED(local *) locals; /* under the common depot's lock */
@@ -125,10 +139,12 @@ local *tn_cache_handle(cache *c);
 void *tn_cache_take_slow(cache *c, tn_near *at);
 void tn_cache_give_slow(cache *c, tn_near *at, void *p);
 
-/* The calling thread's part, NULL if it has none. */
-static inline local *cache_find_local(const cache *c) {
-	local *l = tn_cache_locals.chain[c->key % CACHE_CHAINS];
-	while (TN_LIKELY(l != NULL) && TN_UNLIKELY(l->key != c->key))
+/* The calling thread's part. NULL: it has none, or one that has not followed all requests, which are
+ * the bits to be `ignored`. */
+static inline local *cache_find_local(const cache *c, uint64_t ignored) {
+	uint64_t key = tn_get(&c->key, TN_RELAXED) | ignored;
+	local *l = tn_cache_locals.chain[key % CACHE_CHAINS];
+	while (TN_LIKELY(l != NULL) && TN_UNLIKELY((l->key | ignored) != key))
 		l = l->next_of_thread;
 	return l;
 }
@@ -139,15 +155,15 @@ static inline local *cache_find_local(const cache *c) {
  *
  * Inlined, because jumps from function to function are much of the time of so short a call. */
 static inline void *tn_cache_take(cache *c, tn_near *at) {
-	local *l = cache_find_local(c);
+	local *l = cache_find_local(c, 0);
 	void *p;
-	if (TN_UNLIKELY(l == NULL || --l->far_takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
+	if (TN_UNLIKELY(l == NULL || --l->hot.takes == 0 || (p = tn_top_pop(&l->hot.top)) == NULL))
 		return tn_cache_take_slow(c, at);
 	return p;
 }
 
 static inline void tn_cache_give(cache *c, tn_near *at, void *p) {
-	local *l = cache_find_local(c);
+	local *l = cache_find_local(c, 0);
 	if (TN_UNLIKELY(l == NULL || !tn_top_push(&l->hot.top, p)))
 		tn_cache_give_slow(c, at, p);
 }
@@ -158,10 +174,22 @@ cache *tn_cache_of_handle(const local *l, const char *operation);
 void *tn_cache_take_by(cache *c, local *l);
 void tn_cache_give_by(cache *c, local *l, void *p);
 
+/* Takes `count` slots of the owner into the depot, within the bounds, or changes nothing.
+ *
+ * fails    false with ENOMEM */
+bool tn_cache_prefill(cache *c, size_t count);
 /* Gives this thread's slots to the depot. */
 void tn_cache_flush(cache *c);
 /* Gives all that the depot and this thread hold to the owner; asks other threads to flush. */
 void tn_cache_drain(cache *c);
+/* Asks every thread to flush with its next call. */
+void tn_cache_ask(cache *c);
+/* The same for all caches, without their threads' slots; returns the bytes. A cache of which this
+ * thread, or one that waits, holds the owner's lock is left to that thread. */
+size_t tn_caches_trim(void);
+/* Ends the windows of all caches that are over, and gives back what is surplus; returns the slots that
+ * stay in depots. */
+size_t tn_caches_serve(void);
 /* Slots in all magazines, those in the depot, and the weight of the latter; for the owners' figures. */
 typedef struct idle_slots {
 	size_t count, in_depot, weight;

@@ -19,6 +19,9 @@
  * were freed in any order come back by address (stock.h).
  *
  * I5  the spare magazine is full or empty.
+ * I7  hot.floor and hot.ceiling are the bounds of the loaded magazine, or every call is beyond them and
+ *     `asked` is set. Requests come from any thread, under the lock of the listing; they are stored in
+ *     that order.
  * I6  in use = outside - the slots in both magazines - quarantined; hardened and debug: the state of
  *     so many slots is not SLOT_FREE.
  * I1 to I4 are the stock's. */
@@ -64,6 +67,8 @@ typedef struct slab {
 	slot_record *youngest;
 	/* Partly used chunks when they were counted last, and their live slots. */
 	size_t partial_count, partial_live;
+	TN_ATOMIC(uint32_t) asked; /* to trim */
+	tn_keeper keeper;
 	struct tn_node *node; /* where it is listed, or NULL */
 	char *own;            /* the pages that hold this struct and the magazines */
 	size_t own_bytes;
@@ -127,6 +132,24 @@ static size_t slab_in_use(const slab *s) {
 	return stock_count_outside(&s->stock) - slab_count_free(s) - s->quarantined;
 }
 
+static void slab_ask(tn_keeper *k) {
+	slab *s = (slab *)(void *)((char *)k - offsetof(slab, keeper));
+	tn_set(&s->asked, 1, TN_RELAXED);
+	tn_set(&s->hot.floor, UINTPTR_MAX, TN_RELEASE);
+	tn_set(&s->hot.ceiling, 0, TN_RELEASE);
+}
+
+/* After another magazine is loaded. A request whose bounds are overwritten here is seen in `asked`. */
+static void slab_set_bounds(slab *s) {
+	uintptr_t bottom = (uintptr_t)s->bottom;
+	(void)tn_swap(&s->hot.floor, bottom, TN_ACQ_REL);
+	(void)tn_swap(&s->hot.ceiling, tn_round_up(bottom + 1, TN_MAGAZINE_BYTES), TN_ACQ_REL);
+	if (TN_UNLIKELY(tn_get(&s->asked, TN_RELAXED) != 0)) {
+		tn_set(&s->hot.floor, UINTPTR_MAX, TN_RELAXED);
+		tn_set(&s->hot.ceiling, 0, TN_RELAXED);
+	}
+}
+
 /* The loaded magazine becomes the spare one. */
 static void slab_load_spare(slab *s) {
 	void **bottom = s->spare;
@@ -135,6 +158,7 @@ static void slab_load_spare(slab *s) {
 	s->spare = s->bottom;
 	s->bottom = bottom;
 	s->hot.top = bottom + count;
+	slab_set_bounds(s);
 }
 
 /* Marks the slots in magazines, or clears the marks: when they are marked, a bit tells a live slot from
@@ -287,10 +311,6 @@ static TN_COLD void slab_return(slab *s) {
 	s->spare_count = 0;
 	slab_load_spare(s);
 	slab_settle(s, s->spare_count);
-	if (TN_UNLIKELY(tn_list_take_wanted(s->node, TN_WANT_TRIM))) {
-		slab_flush(s, "trim");
-		tn_stock_trim(&s->stock, 0);
-	}
 	slab_publish(s);
 }
 
@@ -504,8 +524,27 @@ TN_INLINE void slab_free_checked(slab *s, void *p, const void *site) {
 	slab_give_slot(s, p);
 }
 
+/* Does the trim that another thread asked for. */
+static TN_COLD void slab_obey(slab *s) {
+	tn_set(&s->asked, 0, TN_RELAXED);
+	slab_set_bounds(s);
+	slab_end_quarantine(s);
+	slab_flush(s, "trim");
+	tn_stock_trim(&s->stock, 0);
+	tn_pages_trim();
+	slab_publish(s);
+}
+
+static inline void slab_obey_if_asked(slab *s) {
+	bool beyond = TN_MODE == TN_MODE_RELEASE && (tn_get(&s->hot.floor, TN_RELAXED) == UINTPTR_MAX ||
+													tn_get(&s->hot.ceiling, TN_RELAXED) == 0);
+	if (TN_UNLIKELY(beyond || tn_get(&s->asked, TN_RELAXED) != 0))
+		slab_obey(s);
+}
+
 void *tn_slab_alloc_for(tn_slab *hot, const void *site) {
 	slab *s = slab_enter(hot, "alloc");
+	slab_obey_if_asked(s);
 	void *p = slab_alloc_checked(s, site);
 	slab_leave(s);
 	return p;
@@ -516,6 +555,7 @@ void tn_slab_free_for(tn_slab *hot, void *p, const void *site) {
 		return;
 	slab *s = slab_enter(hot, "free");
 	slab_free_checked(s, p, site);
+	slab_obey_if_asked(s);
 	slab_leave(s);
 }
 
@@ -529,6 +569,7 @@ void tn_slab_free_slow(tn_slab *hot, void *p) {
 
 bool tn_slab_alloc_batch(tn_slab *hot, void **slots, size_t count) {
 	slab *s = slab_enter(hot, "alloc_batch");
+	slab_obey_if_asked(s);
 	if (count > tn_min(s->stock.limit_bytes, PTRDIFF_MAX) / s->stock.grid.slot_size) {
 		slab_leave(s);
 		return errno = ENOMEM, false;
@@ -549,7 +590,24 @@ void tn_slab_free_batch(tn_slab *hot, void **slots, size_t count) {
 	for (size_t i = 0; i < count; i++)
 		if (slots[i] != NULL)
 			slab_free_checked(s, slots[i], TN_CALLER);
+	slab_obey_if_asked(s);
 	slab_leave(s);
+}
+
+/* The reservation counts as a need of recent use. So it decays like one. */
+bool tn_slab_reserve(tn_slab *hot, size_t count) {
+	slab *s = slab_enter(hot, "reserve");
+	slab_obey_if_asked(s);
+	size_t most = tn_min(s->stock.limit_bytes, PTRDIFF_MAX) / s->stock.grid.slot_size;
+	size_t here = slab_count_free(s);
+	bool done = count <= most && tn_stock_reserve(&s->stock, count - tn_min(count, here));
+	if (done)
+		s->window_peak = s->earlier_peak = tn_max(s->window_peak, slab_in_use(s) + count);
+	else
+		errno = ENOMEM;
+	slab_publish(s);
+	slab_leave(s);
+	return done;
 }
 
 /* ---- debug, for allocators that wrap a slab ---- */
@@ -609,6 +667,7 @@ void tn_slab_reset(tn_slab *hot) {
 	s->spare_count = 0;
 	s->partial_count = s->partial_live = 0;
 	s->resets++;
+	slab_obey_if_asked(s);
 	TN_PROBE(reset, s->stock.kind, s->stock.name);
 	slab_publish(s);
 	tn_leave(&s->busy);
@@ -718,6 +777,7 @@ tn_slab *tn_slab_make(const char *kind, const tn_chunk_source *source, size_t si
 	s->bottom = s->hot.top = small ? (void **)(s + 1) : (void **)(void *)(s->own + TN_MAGAZINE_BYTES);
 	s->spare = (void **)(void *)(s->own + s->own_bytes - TN_MAGAZINE_BYTES);
 	*s->bottom = *s->spare = NULL;
+	slab_set_bounds(s);
 	return &s->hot;
 }
 
@@ -746,7 +806,10 @@ TN_OWNED_KIND(slab_kind, slab, TN_KIND_SLAB, TN_FIGURES_ALL, tn_slab_look, slab_
 tn_slab *tn_slab_make_below(tn_node *parent, const tn_chunk_source *source, size_t size, size_t align,
 	const tn_slab_options *o) {
 	tn_slab *s = tn_slab_make("slab", source, size, align, o);
-	if (s == NULL || tn_slab_list(s, parent, &slab_kind, s, o->name))
+	if (s == NULL)
+		return NULL;
+	tn_list_add_keeper(&((slab *)s)->keeper, slab_ask);
+	if (tn_slab_list(s, parent, &slab_kind, s, o->name))
 		return s;
 	tn_slab_destroy(s);
 	return errno = ENOMEM, NULL;
@@ -764,6 +827,7 @@ void tn_slab_destroy(tn_slab *hot) {
 		return;
 	slab *s = slab_enter(hot, "destroy");
 	tn_slab_unlist(hot);
+	tn_list_remove_keeper(&s->keeper);
 	slab_end_quarantine(s);
 	slab_check_all_fences(s, "destroy");
 	slab_report_lost(s);

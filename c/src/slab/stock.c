@@ -187,6 +187,19 @@ void tn_stock_trim(stock *s, size_t keep) {
 			stock_give_chunk(s, n->ranks[STOCK_EMPTY]);
 }
 
+bool tn_stock_reserve(stock *s, size_t count) {
+	size_t before = s->empty_count;
+	while (s->slot_count - stock_count_outside(s) < count) {
+		chunk *c = stock_take_chunk(s);
+		if (c == NULL) {
+			tn_stock_trim(s, before);
+			return errno = ENOMEM, false;
+		}
+		stock_settle_chunk(s, c);
+	}
+	return true;
+}
+
 void tn_stock_end(stock *s) {
 	while (s->chunks != NULL)
 		stock_give_chunk(s, s->chunks);

@@ -108,6 +108,11 @@ void tn_stock_give(stock *s, void *const *slots, size_t count, const char *opera
  * returns  how many that are */
 size_t tn_stock_return_fresh(stock *s, void *const *slots, size_t count, const char *operation);
 
+/* Takes chunks until there is room for `count` slots that are not outside, or changes nothing.
+ *
+ * fails    false with ENOMEM */
+bool tn_stock_reserve(stock *s, size_t count);
+
 /* Gives empty chunks back to their source until each node has at most `keep` of them. */
 void tn_stock_trim(stock *s, size_t keep);
 

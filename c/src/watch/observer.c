@@ -151,6 +151,17 @@ bool tn_observer_set(enum tn_observed which, unsigned interval_ms, void (*work)(
 	return done;
 }
 
+void tn_observer_set_pace(enum tn_observed which, unsigned interval_ms) {
+	observed *o = &observer.works[which];
+	observer_enter();
+	uint64_t next = tn_os_milliseconds() + interval_ms;
+	o->interval_ms = interval_ms;
+	o->next_ms = o->next_ms < next ? o->next_ms : next;
+	observer_leave();
+	tn_add(&observer.bell, 1, TN_RELEASE);
+	tn_os_wake(&observer.bell);
+}
+
 /* When the module that holds this copy of Tenure is closed, or at exit: its code, and the owners of the
  * works, must not go away under the thread. */
 #if defined(__GNUC__)

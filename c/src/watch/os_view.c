@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -156,13 +158,49 @@ static void os_read_malloc(tn_live_state *state) {
 	}
 }
 
-static uint64_t os_read_resident(void) {
-	char text[128];
-	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+bool tn_os_read_text(const char *path, char *text, size_t size) {
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
 	if (file >= 0)
 		close(file);
-	text[size < 0 ? 0 : size] = '\0';
+	text[length < 0 ? 0 : length] = '\0';
+	return length >= 0;
+}
+
+bool tn_os_find_cgroup(char *path, size_t size) {
+	char text[4096];
+	struct stat is;
+	tn_os_read_text("/proc/self/cgroup", text, sizeof text);
+	/* The line of version 2, where others may stand before it. */
+	const char *at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (at == NULL)
+		return false;
+	at += at == text ? 3 : 4;
+	int length = snprintf(path, size, "/sys/fs/cgroup%.*s", (int)strcspn(at, "\n"), at);
+	return length > 0 && (size_t)length < size && stat(path, &is) == 0;
+}
+
+int tn_os_open_trigger(const char *path, const char *text) {
+	int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (file < 0 || write(file, text, strlen(text) + 1) >= 0)
+		return file;
+	close(file);
+	return -1;
+}
+
+bool tn_os_has_event(int trigger) {
+	struct pollfd wait = {.fd = trigger, .events = POLLPRI};
+	return poll(&wait, 1, 0) == 1 && (wait.revents & POLLPRI) != 0;
+}
+
+void tn_os_close_trigger(int trigger) {
+	if (trigger >= 0)
+		close(trigger);
+}
+
+static uint64_t os_read_resident(void) {
+	char text[128];
+	tn_os_read_text("/proc/self/statm", text, sizeof text);
 	const char *second = strchr(text, ' ');
 	return second == NULL ? 0 : strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -196,5 +234,30 @@ void tn_os_find_malloc(void) {
 
 void tn_os_read_process(tn_live_state *state) {
 	(void)state;
+}
+
+bool tn_os_read_text(const char *path, char *text, size_t size) {
+	(void)path, (void)size;
+	text[0] = '\0';
+	return false;
+}
+
+bool tn_os_find_cgroup(char *path, size_t size) {
+	(void)path, (void)size;
+	return false;
+}
+
+int tn_os_open_trigger(const char *path, const char *text) {
+	(void)path, (void)text;
+	return -1;
+}
+
+bool tn_os_has_event(int trigger) {
+	(void)trigger;
+	return false;
+}
+
+void tn_os_close_trigger(int trigger) {
+	(void)trigger;
 }
 #endif

@@ -30,4 +30,17 @@ void tn_os_find_malloc(void);
 /* Reads the figures of malloc, which may take its locks, and the resident bytes into `state`. */
 void tn_os_read_process(tn_live_state *state);
 
+/* ---- what the system tells of memory ---- */
+
+/* Reads a small file, as a string; false where there is none. */
+bool tn_os_read_text(const char *path, char *text, size_t size);
+/* The folder of the process's cgroup (version 2); false where there is none. */
+bool tn_os_find_cgroup(char *path, size_t size);
+/* Asks a file of PSI to tell of events; -1 where the system refuses. */
+int tn_os_open_trigger(const char *path, const char *text);
+/* Whether there was an event since the last call. */
+bool tn_os_has_event(int trigger);
+/* -1 is a no-op. */
+void tn_os_close_trigger(int trigger);
+
 #endif

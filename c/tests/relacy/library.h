@@ -113,8 +113,24 @@ uint64_t tn_os_milliseconds(void) {
 	return milliseconds;
 }
 
+uint64_t tn_os_coarse_milliseconds(void) {
+	return milliseconds;
+}
+
+void *tn_pages_acquire_kept(size_t size) {
+	return tn_pages_acquire(size, TN_OS_PAGE);
+}
+
 size_t tn_pages_trim(void) {
 	return 0;
+}
+
+size_t tn_pages_age(void) {
+	return 0;
+}
+
+TN_ATOMIC(uintptr_t) tn_pages_on_idle;
+void tn_pages_call_on_idle(void) {
 }
 
 /* Nothing is listed. */
@@ -127,6 +143,12 @@ void tn_list_remove(tn_node *) {
 }
 
 void tn_list_begin_age(tn_node *, uint64_t) {
+}
+
+void tn_list_add_keeper(tn_keeper *, void (*)(tn_keeper *)) {
+}
+
+void tn_list_remove_keeper(tn_keeper *) {
 }
 
 /* ---- the library ---- */

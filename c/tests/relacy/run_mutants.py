@@ -176,8 +176,8 @@ MUTANTS = [
     ("figures_count_not_noted", "figures", "shared/thread_cache.c", [
         ("\ttn_set(&l->count, (uint32_t)count, TN_RELAXED);\n", "")]),
     ("figures_previous_relaxed", "figures", "shared/thread_cache.c", [
-        ("tn_set(&l->previous_count, count, TN_RELEASE)",
-         "tn_set(&l->previous_count, count, TN_RELAXED)")]),
+        ("tn_set(&l->previous_count, (uint32_t)count, TN_RELEASE)",
+         "tn_set(&l->previous_count, (uint32_t)count, TN_RELAXED)")]),
     ("figures_loaded_relaxed", "figures", "shared/thread_cache.c", [
         ("tn_set(&l->bottom, bottom, TN_RELEASE)", "tn_set(&l->bottom, bottom, TN_RELAXED)"),
         ("bottom + fill, TN_RELEASE)", "bottom + fill, TN_RELAXED)")]),
@@ -239,7 +239,8 @@ MUTANTS = [
     ("retire_guests_not_awaited", "retire", "shared/thread_cache.c", [
         ("while (c->guests > 0) {", "while (false) {")]),
     ("retire_guest_unlocked", "retire", "shared/thread_cache.c", [
-        ("\tvisit(c, l);\n\ttn_lock_take(&registry.lock);\n", "\tvisit(c, l);\n"),
+        ("static void cache_end_visit(cache *c) {\n\ttn_lock_take(&registry.lock);\n",
+         "static void cache_end_visit(cache *c) {\n"),
         ("\t\tc->guests--;\n",
          "\t\tc->guests--;\n\ttn_lock_take(&registry.lock);\n")]),
     ("retire_stays_listed", "retire", "shared/thread_cache.c", [
@@ -290,11 +291,25 @@ MUTANTS = [
          "return tn_set(&p->window_began, next, TN_RELEASE), 0;")]),
     ("window_clock_first", "window", "shared/pool.c", [
         ("\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);\n"
-         "\tuint64_t now = tn_os_milliseconds();",
-         "\tuint64_t now = tn_os_milliseconds();\n"
+         "\tuint64_t now = tn_os_coarse_milliseconds();",
+         "\tuint64_t now = tn_os_coarse_milliseconds();\n"
          "\tuint64_t began = tn_get(&p->window_began, TN_ACQUIRE);")]),
     ("window_of_silence_lost", "window", "shared/pool.c", [
-        ("? now : now - p->decay_ms;", "? now : now;")]),
+        ("now - tn_min(now, 2 * c->window_ms));", "now);")]),
+    ("request_key_not_followed", "request", "shared/thread_cache.c", [
+        ("\tl->key = tn_get(&c->key, TN_RELAXED);\n\ttn_near *near", "\ttn_near *near")]),
+    ("request_asked_cleared_late", "request", "shared/thread_cache.c", [
+        ("\t(void)tn_swap(&l->hot.asked, 0, TN_ACQ_REL);\n"
+         "\tl->key = tn_get(&c->key, TN_RELAXED);\n",
+         "\tl->key = tn_get(&c->key, TN_RELAXED);\n"
+         "\t(void)tn_swap(&l->hot.asked, 0, TN_ACQ_REL);\n")]),
+    ("request_handle_not_asked", "request", "shared/thread_cache.c", [
+        ("\t\ttn_set(&l->hot.asked, 1, TN_RELEASE);\n", "\t\t;\n")]),
+    ("request_bounds_overwritten", "request", "slab/slab.c", [
+        ("\tif (TN_UNLIKELY(tn_get(&s->asked, TN_RELAXED) != 0)) {", "\tif (false) {")]),
+    ("request_bounds_first", "request", "slab/slab.c", [
+        ("\ttn_set(&s->asked, 1, TN_RELAXED);\n\ttn_set(&s->hot.floor, UINTPTR_MAX, TN_RELEASE);\n",
+         "\ttn_set(&s->hot.floor, UINTPTR_MAX, TN_RELEASE);\n\ttn_set(&s->asked, 1, TN_RELAXED);\n")]),
 ]
 
 

@@ -1,4 +1,4 @@
-/* c/src/shared/pool.c: one thread ends a window, or two windows after a long silence; and the pool
+/* c/src/shared/pool.c: one thread ends a window, or three windows after a long silence; and the pool
  * as a whole: objects are built and taken apart once, have one owner at a time, and idle objects
  * stay within the bounds. */
 #include "library_use.h"
@@ -100,8 +100,9 @@ struct objects : engine::scenario {
 };
 
 int main(int argc, char **argv) {
-	end_once one("one window", end_once::DECAY_MS, 1), two("two windows", 5 * end_once::DECAY_MS, 2);
+	end_once one("one window", end_once::DECAY_MS, 1),
+		three("three windows", 5 * end_once::DECAY_MS, 3);
 	objects traffic;
-	engine::scenario *all[] = {&one, &two, &traffic};
+	engine::scenario *all[] = {&one, &three, &traffic};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }

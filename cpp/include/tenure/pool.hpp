@@ -134,6 +134,15 @@ public:
 		return lease(pool_.get(), static_cast<T *>(object));
 	}
 
+	/* Builds `count` idle objects ahead, for the next gets.
+	 *
+	 * throws  std::bad_alloc, also when so many may not be idle, and the exceptions of `build`; none of
+	 *         them is then there */
+	void prefill(std::size_t count) {
+		detail::callback_scope call;
+		call.or_throw(tn_pool_prefill(pool_.get(), count) ? this : nullptr);
+	}
+
 	/* Destroys the idle objects and gives their memory back; in bytes. */
 	std::size_t trim() noexcept {
 		return pool_.trim();

@@ -18,13 +18,9 @@ struct TN_VISIBLE slab_calls {
 	TN_SLAB_CALLS(tn_slab)
 
 	static constexpr const char *resource_name = "slab_resource", *allocated_name = "slab_allocated";
-	/* The stand-in has no slot, and is full: the word below its oldest slot is its magazine's last. */
-	struct alignas(TN_MAGAZINE_BYTES) no_magazine {
-		void *words[TN_MAGAZINE_BYTES / sizeof(void *)];
-	};
-	static inline no_magazine no_slots{};
-	static inline stand_in<tn_slab> stands_in{
-		{&no_slots.words[TN_MAGAZINE_BYTES / sizeof(void *) - 1]}, {}};
+	/* Every call is beyond the bounds of the stand-in. */
+	static inline void *no_slots[2]{};
+	static inline stand_in<tn_slab> stands_in{{no_slots, UINTPTR_MAX, 0}, {}};
 	static constexpr tn_slab &none = stands_in.handle;
 };
 
@@ -39,6 +35,14 @@ template <class T> class slab : public detail::typed_slab<T, detail::slab_calls>
 
 public:
 	using base::base;
+
+	/* Takes chunks ahead, so that the next `count` slots need none.
+	 *
+	 * throws  std::bad_alloc; no chunk is then taken */
+	void reserve(std::size_t count) {
+		if (!tn_slab_reserve(base::get(), count))
+			detail::fail();
+	}
 
 	/* Forgets every object and keeps the chunks. */
 	void reset() noexcept {

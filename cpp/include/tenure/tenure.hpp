@@ -12,6 +12,7 @@
  *                                       scope_resource.hpp (std::pmr), allocator.hpp
  *   a class with its own new, delete    allocated.hpp         arena_allocated, slab_allocated
  *   the cost of all of it right now     stats.hpp             snapshot, watch
+ *   idle memory, memory pressure        idle.hpp              maintenance, pressure
  *
  * The verbs are those of C (tenure.h), whose library does the work: calls of both may be mixed.
  * A call that fails in C throws here: std::invalid_argument for the caller's mistake (EINVAL),
@@ -25,6 +26,7 @@
 #include "allocator.hpp"
 #include "arena.hpp"
 #include "heap.hpp"
+#include "idle.hpp"
 #include "pool.hpp"
 #include "scope.hpp"
 #include "shared_slab.hpp"
