@@ -3,6 +3,19 @@
  * request obeys it; no slot has two owners, and all memory goes back. */
 #include "library_use.h"
 
+/* For debug only. */
+bool tn_os_protect(void *, size_t) {
+	return false;
+}
+
+bool tn_os_unprotect(void *, size_t) {
+	return false;
+}
+
+tn_site_text tn_site(const void *) {
+	return {};
+}
+
 #include "slab/slab.c"
 
 static cache *cache_of(tn_shared_slab *s) {
