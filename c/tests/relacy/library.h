@@ -145,12 +145,6 @@ void tn_list_remove(tn_node *) {
 void tn_list_begin_age(tn_node *, uint64_t) {
 }
 
-void tn_list_add_keeper(tn_keeper *, void (*)(tn_keeper *)) {
-}
-
-void tn_list_remove_keeper(tn_keeper *) {
-}
-
 /* ---- the library ---- */
 
 #include "slab/stock.c"

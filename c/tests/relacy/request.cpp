@@ -1,22 +1,7 @@
-/* A thread asks others for what they keep, while they go on: the key of a cache and the flag of a
- * handle (c/src/shared/thread_cache.c), the bounds of a slab (c/src/slab/slab.c). The next call after a
- * request obeys it; no slot has two owners, and all memory goes back. */
+/* c/src/shared/thread_cache.c: a thread asks others for the slots that they keep, while they go on: by
+ * the key of the cache, and for handles by a flag. The next call after a request obeys it; no slot has
+ * two owners, and all memory goes back. */
 #include "library_use.h"
-
-/* For debug only. */
-bool tn_os_protect(void *, size_t) {
-	return false;
-}
-
-bool tn_os_unprotect(void *, size_t) {
-	return false;
-}
-
-tn_site_text tn_site(const void *) {
-	return {};
-}
-
-#include "slab/slab.c"
 
 static cache *cache_of(tn_shared_slab *s) {
 	return &((shared_slab *)s)->cache;
@@ -69,59 +54,8 @@ struct asked_for_slots : slab_scenario {
 	}
 };
 
-/* The owner of a slab allocates and frees across two magazines, while another thread asks. */
-struct asked_for_chunks : engine::scenario {
-	enum { SLOT_BYTES = 1024, MOST = 6 };
-
-	tn_slab *owned;
-	flag asked;
-
-	asked_for_chunks() : scenario("a slab is asked", 2) {
-	}
-
-	void before() {
-		library_begin();
-		tn_slab_options options = {};
-		options.chunk_bytes = 4096;
-		options.retain_chunks = 100;
-		owned = tn_slab_create(SLOT_BYTES, 0, &options);
-		REQUIRE(owned != NULL);
-		asked.raised = 0;
-	}
-
-	void thread(unsigned number) {
-		slab *s = (slab *)owned;
-		if (number == 1) {
-			slab_ask(&s->keeper);
-			asked.raise();
-			return;
-		}
-		void *held[MOST];
-		for (int round = 0; round < 2; round++) {
-			for (int i = 0; i < MOST; i++)
-				REQUIRE((held[i] = tn_slab_alloc(owned)) != NULL);
-			for (int i = 0; i < MOST; i++)
-				tn_slab_free(owned, held[i]);
-			/* As when a magazine is full: its bounds take the place of a request. */
-			slab_load_spare(s);
-			slab_load_spare(s);
-		}
-		asked.await();
-		tn_slab_free(owned, tn_slab_alloc(owned));
-		REQUIRE(tn_get(&s->asked, TN_RELAXED) == 0 && s->stock.chunk_count <= 1);
-		REQUIRE(tn_get(&s->hot.floor, TN_RELAXED) != UINTPTR_MAX &&
-				tn_get(&s->hot.ceiling, TN_RELAXED) != 0);
-	}
-
-	void after() {
-		REQUIRE(tn_slab_in_use(owned) == 0);
-		tn_slab_destroy(owned);
-	}
-};
-
 int main(int argc, char **argv) {
 	asked_for_slots near("threads are asked", false), handles("handles are asked", true);
-	asked_for_chunks of_slab;
-	engine::scenario *all[] = {&near, &handles, &of_slab};
+	engine::scenario *all[] = {&near, &handles};
 	return engine::explore(argc, argv, all, sizeof all / sizeof *all);
 }

@@ -305,11 +305,6 @@ MUTANTS = [
          "\t(void)tn_swap(&l->hot.asked, 0, TN_ACQ_REL);\n")]),
     ("request_handle_not_asked", "request", "shared/thread_cache.c", [
         ("\t\ttn_set(&l->hot.asked, 1, TN_RELEASE);\n", "\t\t;\n")]),
-    ("request_bounds_overwritten", "request", "slab/slab.c", [
-        ("\tif (TN_UNLIKELY(tn_get(&s->asked, TN_RELAXED) != 0)) {", "\tif (false) {")]),
-    ("request_bounds_first", "request", "slab/slab.c", [
-        ("\ttn_set(&s->asked, 1, TN_RELAXED);\n\ttn_set(&s->hot.floor, UINTPTR_MAX, TN_RELEASE);\n",
-         "\ttn_set(&s->hot.floor, UINTPTR_MAX, TN_RELEASE);\n\ttn_set(&s->asked, 1, TN_RELAXED);\n")]),
 ]
 
 
