@@ -27,6 +27,10 @@ def arena():
         yield made
 
 
+# Of a free-threaded interpreter that takes the GIL for the module.
+WITHOUT_WARNING = ["-W", "ignore:The global interpreter lock:RuntimeWarning"]
+
+
 def address(block):
     return numpy.frombuffer(block, numpy.uint8).ctypes.data
 
@@ -536,7 +540,9 @@ def test_shutdown(end):
         f"import tenure\narena = tenure.Arena(name='x')\nblock = arena.alloc(8)\n"
         f"try:\n    {end or 'pass'}\nexcept AttributeError:\n    pass\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, *WITHOUT_WARNING, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -572,7 +578,7 @@ else:
 holder.cycle = holder
 """
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, *WITHOUT_WARNING, "-c", program],
         capture_output=True,
         text=True,
         timeout=60,
