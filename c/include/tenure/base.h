@@ -44,7 +44,9 @@ extern "C" {
  *
  * acquire  returns `size` bytes aligned to `align` (a power of two), or NULL when it has none. A block
  *          that is not aligned is released at once and counts as NULL. Must not return a slot of a
- *          Tenure slab or shared slab: the page table would lose the owner of that slot's chunk.
+ *          Tenure slab or shared slab: the page table would lose the owner of that slot's chunk. A
+ *          block of a heap serves arenas and scopes; slabs, shared slabs, pools and heaps release it
+ *          at once, and fail with ENOMEM (debug takes it).
  * release  takes back one block that acquire returned, with the same size.
  * ctx      is passed to both. A source is copied; the object behind ctx must outlive the allocator.
  * threads  called on the thread that calls the allocator; one call at a time for one allocator. */

@@ -915,7 +915,7 @@ static void heap_verify(const tn_heap *h) {
 
 static bool heap_make(tn_heap *h, const tn_heap_options *o) {
 	char *base = (char *)h;
-	if (!tn_pages_set_owner(h, h))
+	if (tn_chunk_is_owned(&h->source, h) || !tn_pages_set_owner(h, h))
 		return false;
 	(void)o;
 	h->fast_bytes = heap_fast_bytes(h);

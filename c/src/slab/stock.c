@@ -140,9 +140,9 @@ static chunk *stock_take_chunk(stock *s) {
 	char *base = tn_chunk_acquire(&s->source, bytes, bytes);
 	if (base == NULL)
 		return NULL;
-	if (!tn_pages_set_owner(base, s)) {
+	if (tn_chunk_is_owned(&s->source, base) || !tn_pages_set_owner(base, s)) {
 		tn_chunk_release(&s->source, base, bytes, bytes);
-		return NULL;
+		return errno = ENOMEM, NULL;
 	}
 	chunk *c = stock_chunk_at(s, (uintptr_t)base);
 	memset(c, 0, bytes - s->grid.head_offset);

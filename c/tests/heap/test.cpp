@@ -541,5 +541,46 @@ TEST(heap, many_small_heaps_in_steady_state_take_nothing) {
 	}
 }
 
+/* The page table has one owner for an address: a heap's block cannot be a chunk of a slab as well. */
+TEST(heap, blocks_as_a_source) {
+	owned_heap outer = new_heap();
+	tn_source source = {[](void *ctx, size_t size, size_t align) {
+							return tn_heap_alloc(static_cast<tn_heap *>(ctx), size, align);
+						},
+		[](void *ctx, void *p, size_t) { tn_heap_free(static_cast<tn_heap *>(ctx), p); }, outer.get()};
+	tn_arena_options arena_options = {};
+	arena_options.source = &source;
+	arena_owner a = make_arena(arena_options);
+	ASSERT_NE(tn_arena_alloc(a.get(), 100000, 16), nullptr);
+	tn_slab_options slab_options = {};
+	slab_options.source = &source;
+	slab_owner s = make_slab(64, 0, slab_options);
+	tn_shared_slab_options shared_options = {};
+	shared_options.source = &source;
+	shared_slab_owner shared = make_shared_slab(64, 0, shared_options);
+	tn_heap_options heap_options = {};
+	heap_options.source = &source;
+	errno = 0;
+	owned_heap inner = new_heap(heap_options);
+	if (!debug_mode) {
+		EXPECT_EQ(errno, ENOMEM);
+		EXPECT_EQ(inner, nullptr);
+		EXPECT_REFUSED(tn_slab_alloc(s.get()), ENOMEM);
+		EXPECT_REFUSED(tn_shared_slab_alloc(shared.get()), ENOMEM);
+	} else {
+		for (int i = 0; i < 1000; i++)
+			ASSERT_TRUE(tn_slab_alloc(s.get()) != nullptr &&
+						tn_shared_slab_alloc(shared.get()) != nullptr &&
+						tn_heap_alloc(inner.get(), 100, 0) != nullptr);
+	}
+	EXPECT_TRUE(tn_heap_verify(outer.get()));
+	inner.reset();
+	s.reset();
+	shared.reset();
+	a.reset();
+	EXPECT_EQ(figures_of(outer.get()).live_count, 0u);
+	EXPECT_TRUE(tn_heap_verify(outer.get()));
+}
+
 } /* namespace */
 } /* namespace test_heap */
