@@ -83,7 +83,7 @@ MUTANTS = [
         ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}",
          "\t}\n\tif (spare != NULL)\n\t\tdepot_push(&d->empty, spare);")]),
     ("depot_room_not_asked", "shards", "shared/depot.h", [
-        (" || !depots_charge(all, m))\n\t\treturn false;", ")\n\t\treturn false;\n"
+        ("all, d, m) || !depots_charge(all, m))\n\t\treturn false;", "all, d, m))\n\t\treturn false;\n"
          "\t(void)depots_charge(all, m);")]),
     ("depot_looked_unlocked", "exchange", "shared/depot.h", [
         ("\tdepot_enter(d);\n\tmagazine *m = depot_pop_full(all, d, spare);",
@@ -121,7 +121,7 @@ MUTANTS = [
         ("\tif (tn_get(all_of_it ? &d->slots : &d->to_spare, TN_RELAXED) == 0)",
          "\tif (tn_get(&d->slots, TN_RELAXED) == 0)")]),
     ("shard_shared_by_all", "shards", "shared/depot.h", [
-        ("1 + tn_add(&all->seats, 1, TN_RELAXED) % count", "1")]),
+        ("1 + tn_add(&all->seats, 1, TN_RELAXED) % (of_node - 1)", "1")]),
     ("shard_spare_elsewhere", "shards", "shared/depot.h", [
         ("\t\tif (spare != NULL)\n\t\t\tdepot_push(&d->empty, spare);\n\t}", "\t}\n"),
         ("\tif (m != NULL)\n\t\tdepot_count(&d->foreign);\n\tdepot_leave(d);\n",
@@ -268,11 +268,11 @@ MUTANTS = [
          "\tif (full != NULL) {\n\t\tbool keep = exchanged && l->previous != NULL;\n"
          "\t\tcache_set_previous(l, keep ? TN_AT(l->previous) : TN_AT(l->loaded), 0);")]),
     ("given_and_returned", "traffic", "shared/thread_cache.c", [
-        ("\t\tif (!tn_depots_give_some(&c->depots, m, false))\n\t\t\tcache_return_magazine(c, m);",
-         "\t\ttn_depots_give_some(&c->depots, m, false);\n\t\tcache_return_magazine(c, m);")]),
+        ("\t\tif (!tn_depots_give_some(&c->depots, cache_home_of(c, l, m), m, false))\n",
+         "\t\ttn_depots_give_some(&c->depots, cache_home_of(c, l, m), m, false);\n")]),
     ("give_unlocked", "traffic", "shared/shared_slab.c", [
-        ("\ttn_lock_take(&s->lock);\n\ttn_stock_give(",
-         "\ttn_lock_take(&s->lock);\n\ttn_lock_give(&s->lock);\n\ttn_stock_give("),
+        ("\ttn_cache_lock_owner(&s->lock);\n\ttn_stock_give(",
+         "\ttn_cache_lock_owner(&s->lock);\n\ttn_lock_give(&s->lock);\n\ttn_stock_give("),
         ("s->retain_chunks);\n\tshared_leave(s);", "s->retain_chunks);")]),
     ("take_unlocked", "traffic", "shared/shared_slab.c", [
         ("\tsize_t found = tn_stock_take(",
@@ -342,15 +342,19 @@ def run(binary, schedules):
     return " ".join(lines[failed[0]:failed[0] + 2])
 
 
-def mutate(sources, file, substitutions):
-    path = os.path.join(sources, "src", file)
-    with open(path) as source:
+def mutated(sources, file, substitutions):
+    with open(os.path.join(sources, "src", file)) as source:
         text = source.read()
     for old, new in substitutions:
         if text.count(old) != 1:
             raise Failure(f"{text.count(old)} places in {file} for:\n{old}")
         text = text.replace(old, new)
-    with open(path, "w") as source:
+    return text
+
+
+def mutate(sources, file, substitutions):
+    text = mutated(sources, file, substitutions)
+    with open(os.path.join(sources, "src", file), "w") as source:
         source.write(text)
 
 
@@ -381,6 +385,11 @@ def main():
         names = FEW
     chosen = [mutant for mutant in MUTANTS if not names or mutant[0] in names]
     failures = []
+    for name, _, file, substitutions in MUTANTS:
+        try:
+            mutated(C, file, substitutions)
+        except Failure as failure:
+            failures.append(f"{name}: {failure}")
     try:
         check_unchanged(sorted({mutant[1] for mutant in chosen}), engine)
     except Failure as failure:
