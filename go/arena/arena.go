@@ -22,8 +22,12 @@ import (
 // An Arena is for one goroutine at a time, and must not be copied. Its children, made by Child, may be
 // used on other goroutines.
 type Arena struct {
-	_     noCopy
-	body  *body // ended once the arena is freed
+	_    noCopy
+	body *body // ended once the arena is freed
+	// The type whose New needed memory last, and where its objects come from. This spares New the
+	// search for the slot, in loops over one type.
+	word  unsafe.Pointer
+	bump  *bump
 	rec   *record
 	busy  atomic.Bool // an operation is under way; in guard mode only
 	watch runtime.Cleanup
@@ -188,14 +192,18 @@ func New[T any](a *Arena) *T {
 	if a == nil {
 		return new(T)
 	}
-	word := wordOf[T]()
-	if s := a.body.slot(word); s.word == word {
-		b := s.bump
-		off := roundUp(b.off, alignOf[T]())
-		if end := off + sizeOf[T](); end <= b.end {
-			b.off = end
-			return (*T)(unsafe.Add(b.base, off))
+	word, b := wordOf[T](), a.bump
+	if a.word != word {
+		s := a.body.slot(word)
+		if s.word != word {
+			return newSlow[T](a)
 		}
+		b = s.bump
+	}
+	off := roundUp(b.off, alignOf[T]())
+	if end := off + sizeOf[T](); end <= b.end {
+		b.off = end
+		return (*T)(unsafe.Add(b.base, off))
 	}
 	return newSlow[T](a)
 }
@@ -209,6 +217,7 @@ func newSlow[T any](a *Arena) *T {
 	}
 	c := classOf[T](a)
 	p := (*T)(a.take(c, c.typ.size))
+	a.word, a.bump = c.typ.word, c.bump
 	a.leave()
 	return p
 }
@@ -285,6 +294,7 @@ func (a *Arena) Free() {
 	r, b := a.rec, a.body
 	a.watch.Stop()
 	a.body, r.body, b.owner = ended, nil, nil
+	a.word, a.bump = nil, nil
 	b.free(a, a.end("freed"))
 	if r.parent != nil {
 		r.parent.dropChild(r)
