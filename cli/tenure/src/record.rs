@@ -57,6 +57,7 @@ fn library() -> Result<PathBuf, Failure> {
         folder.join("../lib").join(LIBRARY),
         folder.join("../lib/x86_64-linux-gnu").join(LIBRARY),
         folder.join("../lib64").join(LIBRARY),
+        folder.join("../../lib/trace").join(LIBRARY), // below build/, where both were built
     ];
     places.iter().find(|p| p.is_file()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
         Failure::Usage(format!(
