@@ -84,11 +84,19 @@ class Ends(Recording):
         self.assertEqual(self.stats()["kinds"]["malloc"], 101000)
 
     def test_exec_keeps_both_images(self):
-        self.end("exec")
+        said = self.end("exec").stderr
+        self.assertIn(self.trace + ".1: ", said)
         self.assertEqual(self.stats()["kinds"]["malloc"], 100000)
         before = self.stats(self.trace + ".1")
         self.assertEqual(before["kinds"]["malloc"], 100000)
         self.assertIn("another program", before["end"])
+
+    def test_every_file_is_named(self):
+        script = f"i=0; while [ $i -lt 9 ]; do i=$((i+1)); done; exec {self.program('ends')} exit"
+        said = self.record("/bin/sh", "-c", script).stderr
+        self.assertIn("dash, ", said)
+        self.assertIn("record-ends, 200,", said)
+        self.assertEqual(said.strip().splitlines()[-1], f"next: tenure stats {self.trace}")
 
     def test_a_child_is_recorded_only_when_wanted(self):
         self.end("fork")

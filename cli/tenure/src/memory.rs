@@ -135,6 +135,12 @@ impl Pages {
     }
 }
 
+fn heading(text: &str, empty: bool) {
+    if !empty {
+        println!("\n{text}");
+    }
+}
+
 struct Report {
     verdict: Verdict,
     sentence: String,
@@ -298,8 +304,9 @@ impl Memory {
                 println!("  {:>10}  {name}", bytes(value));
             }
         }
-        println!("\nblocks alive then, by site");
-        for (id, s) in self.ranked(pages, |s| s.bytes) {
+        let found = self.ranked(pages, |s| s.bytes);
+        heading("blocks alive then, by site", found.is_empty());
+        for (id, s) in found {
             println!(
                 "  {:>10} in {:>9} blocks  {}",
                 bytes(s.bytes),
@@ -307,11 +314,14 @@ impl Memory {
                 names.label(&a.tree, id)
             );
         }
-        println!("\nsites whose survivors alone keep a page that is less than half full");
-        for (id, s) in self.ranked(pages, |s| s.pinned) {
+        let found = self.ranked(pages, |s| s.pinned);
+        heading(
+            "sites whose survivors alone keep a page that is less than half full",
+            found.is_empty(),
+        );
+        for (id, s) in found {
             println!("  {:>9} pages  {}", count(s.pinned), names.label(&a.tree, id));
         }
-        println!("\nsites that only grow");
         let only = |s: &tenure_trace::analysis::Site| {
             if s.frees == 0 && s.count > 1 {
                 s.live_bytes
@@ -319,7 +329,9 @@ impl Memory {
                 0
             }
         };
-        for id in crate::stats::ranked(&a.sites, only, self.top) {
+        let growing = crate::stats::ranked(&a.sites, only, self.top);
+        heading("sites that only grow", growing.is_empty());
+        for id in growing {
             let s = &a.sites[id as usize];
             println!(
                 "  {:>10} in {:>9} blocks  {}",

@@ -1,5 +1,6 @@
 //! `tenure record`: runs a program under the recorder.
 
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,6 +11,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tenure_trace::Trace;
+
+use crate::symbols::printable;
+use crate::text::count;
 use crate::Failure;
 
 #[derive(clap::Args, Debug)]
@@ -48,7 +53,7 @@ extern "C" {
 /// Beside the program, or where `make install` puts both.
 fn library() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("TENURE_RECORDER") {
-        return Ok(PathBuf::from(path));
+        return std::path::absolute(path).map_err(|e| Failure::Usage(e.to_string()));
     }
     let own = std::env::current_exe().map_err(|e| Failure::Usage(e.to_string()))?;
     let folder = own.parent().unwrap_or(Path::new("."));
@@ -61,7 +66,9 @@ fn library() -> Result<PathBuf, Failure> {
     ];
     places.iter().find(|p| p.is_file()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
         Failure::Usage(format!(
-            "{LIBRARY} is not beside {}; set TENURE_RECORDER to its path",
+            "{LIBRARY} is not beside {}; `make lib` builds it in build/lib/trace, `make \
+             install` installs \
+             it; or set TENURE_RECORDER to its path",
             own.display()
         ))
     })
@@ -189,6 +196,69 @@ fn wait_for_trace(path: &Path) {
     }
 }
 
+/// FILE and FILE.NUMBER, with their inodes: a file that is renamed keeps its own.
+fn files(output: &Path) -> Vec<(PathBuf, u64)> {
+    let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(entries) = output.parent().unwrap_or(Path::new("/")).read_dir() else {
+        return Vec::new();
+    };
+    let mut found: Vec<(PathBuf, u64)> = entries
+        .flatten()
+        .filter(|e| {
+            let other = e.file_name().to_string_lossy().into_owned();
+            let rest = other.strip_prefix(&name);
+            let number = rest.and_then(|r| r.strip_prefix('.'));
+            rest == Some("")
+                || number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+        .filter_map(|e| Some((e.path(), e.metadata().ok()?.ino())))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The path as a user would type it here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
+/// A program may have run others in its place, or have had children: the one with the most events is
+/// the one to look at.
+fn report(made: &[PathBuf], library: &Path) {
+    made.iter().for_each(|path| wait_for_trace(path));
+    let best = match made {
+        [] => {
+            eprintln!(
+                "tenure: nothing was recorded; the program did not load {}",
+                library.display()
+            );
+            return;
+        }
+        [one] => {
+            eprintln!("tenure: recorded in {}", shown(one));
+            one
+        }
+        several => {
+            let mut counts = Vec::new();
+            for path in several {
+                let Ok(trace) = Trace::open(path) else { continue };
+                let mut events = 0u64;
+                trace.read(|_| events += 1);
+                let program = printable(trace.value("program").unwrap_or("?"));
+                eprintln!(
+                    "tenure: recorded in {}: {program}, {} events",
+                    shown(path),
+                    count(events)
+                );
+                counts.push((events, path));
+            }
+            counts.iter().max_by_key(|(events, _)| *events).map_or(&several[0], |(_, path)| path)
+        }
+    };
+    crate::next(&format!("tenure stats {}", shown(best)));
+}
+
 impl Record {
     pub fn run(self) -> Result<i32, Failure> {
         let library = library()?;
@@ -211,7 +281,7 @@ impl Record {
         if self.follow_fork {
             command.env("TENURE_RECORD_FOLLOW", "1");
         }
-        let before = output.metadata().ok().map(|m| m.ino());
+        let before: HashSet<u64> = files(&output).into_iter().map(|(_, inode)| inode).collect();
         // Ctrl-C is for the program; this process reports what was recorded until then.
         let (mut child, old) = {
             let ignore = 1;
@@ -222,19 +292,12 @@ impl Record {
         };
         let status = child.wait().map_err(|e| Failure::Usage(e.to_string()))?;
         wait_for_trace(&output);
-        let now = output.metadata().ok().map(|m| m.ino());
-        if now.is_none() || now == before {
-            eprintln!(
-                "tenure: nothing was recorded; the program did not load {}",
-                library.display()
-            );
-        } else {
-            eprintln!(
-                "tenure: recorded in {}; next: tenure stats {}",
-                self.output.display(),
-                self.output.display()
-            );
-        }
+        let made: Vec<PathBuf> = files(&output)
+            .into_iter()
+            .filter(|(_, inode)| !before.contains(inode))
+            .map(|(path, _)| path)
+            .collect();
+        report(&made, &library);
         if let Some(number) = status.signal() {
             // The same end as the program's, so that a shell says the same.
             unsafe {

@@ -68,6 +68,7 @@ impl Stats {
             println!("{}", self.to_json(&trace, &a, &mut names));
         } else {
             self.print(&trace, &a, &mut names);
+            names.hint();
             crate::next(&format!("tenure memory {}", self.file.display()));
         }
         crate::damage(&trace, &a)
@@ -182,6 +183,10 @@ impl Stats {
                 count(s.count),
                 bytes(s.live_bytes)
             );
+            let depth = a.tree.stack(id).count();
+            if depth > self.frames {
+                println!("      (innermost {} of {depth} frames)", self.frames);
+            }
             for node in a.tree.stack(id).take(self.frames) {
                 println!("      {}", names.label(&a.tree, node));
             }

@@ -105,6 +105,18 @@ impl Symbolizer {
         loader.as_ref().and_then(|l| named(l, probe)).unwrap_or(unnamed)
     }
 
+    /// Says once how names come where files had none.
+    pub fn hint(&self) {
+        let unnamed =
+            self.frames.values().flatten().any(|f| f.line == 0 && f.function.contains("+0x"));
+        if unnamed && self.mode == Symbols::Files {
+            eprintln!(
+                "names such as ls+0x1234 are of files without symbols: install their -dbgsym packages, \
+                 or set DEBUGINFOD_CACHE_PATH"
+            );
+        }
+    }
+
     /// Function and line of the innermost frame.
     pub fn label(&mut self, tree: &Tree, id: u32) -> String {
         let f = &self.frames(tree, id)[0];
