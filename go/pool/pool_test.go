@@ -238,8 +238,9 @@ func TestBurstDecaysInTraffic(t *testing.T) {
 	}
 }
 
-// B49: a burst is given back while one goroutine gets items and another one, on another processor, puts
-// them, with collections or without. Each item would come out by turns if the oldest came first.
+// B49, B76: a burst is given back while one goroutine gets items and another one, on another
+// processor, puts them, with collections or without. Each item would come out by turns if the oldest
+// came first.
 func TestBurstDecaysInHandOver(t *testing.T) {
 	for _, working := range []int{1, 20, 40} {
 		for _, collect := range []bool{false, true} {
