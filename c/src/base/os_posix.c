@@ -448,6 +448,7 @@ size_t tn_os_processors(void) {
 /* The highest number in a list such as "0-1" or "0,8", and 1. */
 static size_t os_count_nodes(void) {
 	char list[256];
+	int held = tn_os_hold_cancel();
 	int before = errno, file = open("/sys/devices/system/node/has_cpu", O_RDONLY | O_CLOEXEC);
 	ssize_t size = file < 0 ? 0 : read(file, list, sizeof list);
 	size_t last = 0;
@@ -456,6 +457,7 @@ static size_t os_count_nodes(void) {
 	if (file >= 0)
 		close(file);
 	errno = before;
+	tn_os_let_cancel(held);
 	return last < TN_OS_NODES ? last + 1 : TN_OS_NODES;
 }
 

@@ -172,6 +172,7 @@ bool tn_pressure_start(const tn_pressure_options *options) {
 	if (o->stall_percent > 100 || o->available_percent > 100)
 		return errno = EINVAL, false;
 	tn_os_on_fork(TN_FORK_PRESSURE, NULL, NULL, pressure_in_child);
+	int held = tn_os_hold_cancel();
 	tn_lock_take(&pressure.lock);
 	pressure_end();
 	pressure_set_options(o);
@@ -182,11 +183,14 @@ bool tn_pressure_start(const tn_pressure_options *options) {
 	if (!on)
 		pressure_end();
 	tn_lock_give(&pressure.lock);
+	tn_os_let_cancel(held);
 	return on || (errno = error, false);
 }
 
 void tn_pressure_stop(void) {
+	int held = tn_os_hold_cancel();
 	tn_lock_take(&pressure.lock);
 	pressure_end();
 	tn_lock_give(&pressure.lock);
+	tn_os_let_cancel(held);
 }
