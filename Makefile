@@ -15,7 +15,7 @@
 
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
-BENCH ?= arena slab shared cpp scope heap idle go python record
+BENCH ?= arena slab shared cpp scope heap footprint idle go python record
 configure = cmake -G Ninja -DCMAKE_BUILD_TYPE=Release -S . -B
 
 .PHONY: help lib install demo test check bench fmt
