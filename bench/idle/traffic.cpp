@@ -288,7 +288,7 @@ template <class C, class... Arguments>
 workload workload_of(const char *name, const char *subject, size_t ops, Arguments... arguments) {
 	workload w;
 	w.name = name;
-	w.ops = ops;
+	w.ops = static_cast<double>(ops);
 	w.rounds = 3;
 	w.alone = true;
 	w.subjects = {make_subject<C>(subject, arguments...)};
