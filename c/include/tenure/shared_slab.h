@@ -181,7 +181,8 @@ TN_API tn_local *tn_shared_slab_local(tn_shared_slab *s) TN_SYMBOL(tn_shared_sla
  * cost     as tn_slab_alloc */
 TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
 	void *p;
-	if (TN_UNLIKELY(tn_hook_checked() || TN_LOAD(&l->asked) != 0 || (p = tn_top_pop(&l->top)) == NULL))
+	if (TN_UNLIKELY(
+			tn_hook_checked() || !tn_is_zero_word(&l->asked) || (p = tn_top_pop(&l->top)) == NULL))
 		return tn_shared_slab_local_alloc_slow(l);
 	return p;
 }
@@ -193,7 +194,7 @@ TN_INLINE void *tn_shared_slab_local_alloc(tn_local *l) {
  * cost     as tn_slab_free */
 TN_INLINE void tn_shared_slab_local_free(tn_local *l, void *p) {
 	if (TN_UNLIKELY(
-			tn_hook_checked() || p == NULL || TN_LOAD(&l->asked) != 0 || !tn_top_push(&l->top, p)))
+			tn_hook_checked() || p == NULL || !tn_is_zero_word(&l->asked) || !tn_top_push(&l->top, p)))
 		tn_shared_slab_local_free_slow(l, p);
 }
 

@@ -79,7 +79,7 @@ TN_API void tn_slab_free_slow(tn_slab *s, void *p) TN_SYMBOL(tn_slab_free_slow);
 /* Not API: takes a slot from the loaded magazine; false when the slow path is needed. */
 TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
 	void **top = TN_LOAD(&s->top);
-	if (tn_hook_checked() || TN_UNLIKELY((uintptr_t)top <= TN_LOAD(&s->floor)))
+	if (tn_hook_checked() || TN_UNLIKELY(!tn_is_above_word((uintptr_t)top, &s->floor)))
 		return false;
 	*slot = *top;
 	TN_STORE(&s->top, top - 1);
@@ -89,7 +89,7 @@ TN_INLINE bool tn_slab_pop(tn_slab *s, void **slot) {
 /* Not API: puts a slot into the loaded magazine; false when the slow path is needed. */
 TN_INLINE bool tn_slab_push(tn_slab *s, void *p) {
 	void **top = TN_LOAD(&s->top) + 1;
-	if (tn_hook_checked() || TN_UNLIKELY((uintptr_t)top >= TN_LOAD(&s->ceiling)))
+	if (tn_hook_checked() || TN_UNLIKELY(!tn_is_below_word((uintptr_t)top, &s->ceiling)))
 		return false;
 	/* As tn_top_push. */
 	if (*top != p)

@@ -47,4 +47,10 @@ static inline void *tn_pages_owner(uintptr_t base) {
 	return (owner & 1) != 0 ? NULL : (void *)owner;
 }
 
+/* Whether the table has an entry for the page at `base`. */
+static inline bool tn_pages_is_entered(uintptr_t base) {
+	tn_table_entry *e = tn_table_at(base);
+	return e != NULL && tn_get(e, TN_RELAXED) != 0;
+}
+
 #endif

@@ -101,10 +101,7 @@ static inline bool tn_chunk_is_alone(const tn_chunk_source *source, size_t bytes
 /* Whether a chunk from a source is memory of another allocator that is looked up by pointer: the table
  * has one owner for an address. */
 static inline bool tn_chunk_is_owned(const tn_chunk_source *source, const void *chunk) {
-	if (tn_chunk_is_paged(source))
-		return false;
-	const tn_table_entry *e = tn_table_at((uintptr_t)chunk);
-	return e != NULL && tn_get(e, TN_RELAXED) != 0;
+	return !tn_chunk_is_paged(source) && tn_pages_is_entered((uintptr_t)chunk);
 }
 
 /* Whether a limit refused the last chunk: there may be room for a smaller one. */

@@ -715,7 +715,9 @@ static void cache_look_at_clock(cache *c, local *l) {
 		tn_set(&c->ticked, now, TN_RELAXED);
 	l->pace = slow ? (uint8_t)tn_max(l->pace * (c->window_ms / SLOW_PART) / elapsed, 1)
 	               : (uint8_t)tn_min(l->pace * 2u, c->most_pace);
-	if (!l->busy)
+	/* The thread that saw this time first has looked whether a window was over. */
+	bool nothing_new = elapsed == 0 && tn_get(&c->depots.due, TN_RELAXED) == 0;
+	if (!l->busy && !nothing_new)
 		cache_tend(c, &l->seat, slow ? SIZE_MAX : elapsed > 0 ? SURPLUS_MORE : SURPLUS_AT_ONCE);
 }
 

@@ -9,6 +9,7 @@
 /* The side table is this header's own. */
 #define TENURE_PAGE_TABLE_H
 void *tn_pages_owner(uintptr_t base);
+bool tn_pages_is_entered(uintptr_t base);
 #include "base/panic.h"
 #include "listing/listing.h"
 #include "pages/pages.h"
@@ -82,6 +83,10 @@ bool tn_pages_set_owner(void *base, void *owner) {
 void *tn_pages_owner(uintptr_t base) {
 	auto *entry = chunk_entry_of((char *)base);
 	return entry == NULL ? NULL : entry->owner;
+}
+
+bool tn_pages_is_entered(uintptr_t base) {
+	return tn_pages_owner(base) != NULL;
 }
 
 bool tn_os_on_thread_exit(enum tn_os_exit, void (*at_exit)(void)) {

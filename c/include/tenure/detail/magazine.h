@@ -36,6 +36,40 @@ TN_INLINE bool tn_top_push(void ***at, void *p) {
 	return true;
 }
 
+/* Compare with a word that another thread may change at any time, in one instruction on x86-64.
+ * Compilers load such a word into a register first. */
+#if defined(__x86_64__) && SIZE_MAX == UINT64_MAX && defined(__GCC_ASM_FLAG_OUTPUTS__)
+TN_INLINE bool tn_is_above_word(uintptr_t value, const uintptr_t *word) {
+	bool above;
+	__asm__("cmpq %1, %2" : "=@cca"(above) : "m"(*word), "r"(value));
+	return above;
+}
+
+TN_INLINE bool tn_is_below_word(uintptr_t value, const uintptr_t *word) {
+	bool below;
+	__asm__("cmpq %1, %2" : "=@ccb"(below) : "m"(*word), "r"(value));
+	return below;
+}
+
+TN_INLINE bool tn_is_zero_word(const uint32_t *word) {
+	bool zero;
+	__asm__("cmpl $0, %1" : "=@ccz"(zero) : "m"(*word));
+	return zero;
+}
+#else
+TN_INLINE bool tn_is_above_word(uintptr_t value, const uintptr_t *word) {
+	return value > TN_LOAD(word);
+}
+
+TN_INLINE bool tn_is_below_word(uintptr_t value, const uintptr_t *word) {
+	return value < TN_LOAD(word);
+}
+
+TN_INLINE bool tn_is_zero_word(const uint32_t *word) {
+	return TN_LOAD(word) == 0;
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif
