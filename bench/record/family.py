@@ -47,7 +47,7 @@ def recorded(command, folder, **environment):
 def heaptracked(command, folder, **environment):
     for old in folder.glob("ht*"):
         old.unlink()
-    return run(["heaptrack", "--record-only", "-o", folder / "ht", *command], folder, **environment)
+    return run(["heaptrack", "-o", folder / "ht", *command], folder, **environment)
 
 
 def plain(command, folder, **environment):
