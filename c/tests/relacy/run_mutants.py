@@ -94,8 +94,8 @@ MUTANTS = [
         ("\tdepot_enter(d);\n\tmagazine *m = depot_pop(&d->empty);\n"
          "\ttn_lock_give(&d->lock);", "\tmagazine *m = depot_pop(&d->empty);")]),
     ("depot_partial_stays", "flush", "shared/depot.h", [
-        ("\t\tm = d->partial;\n\t\td->partial = NULL;\n",
-         "\t\tm = d->partial;\n")]),
+        ("\t\tm = d->partial;\n\t\td->partial = NULL;\n\t\td->untouched",
+         "\t\tm = d->partial;\n\t\td->untouched")]),
     ("depot_filled_stays_partial", "flush", "shared/depot.h", [
         ("\t\tdepot_push(&d->full, d->partial);\n\t\td->partial = NULL;\n",
          "\t\tdepot_push(&d->full, d->partial);\n")]),
