@@ -260,14 +260,17 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t size) {
 
 /* ---- C++ ---- */
 
-/* Only a program without a C++ library lacks these, and that one has no code that calls them. */
-#define MISSING __builtin_trap();
+/* A program without a C++ library lacks these. They are called all the same where it opens a module
+ * with such a library inside: the names here come first. Then malloc's functions serve. */
+static void *take_without(size_t size, size_t align) {
+	REAL(two, "aligned_alloc") return NULL;
+	return align == 0 ? real_malloc(size) : real(align, size);
+}
 
 #define NEW(symbol, op, type, parameters, arguments, align)                                            \
 	EXPORT void *symbol parameters {                                                                   \
 		ENTER;                                                                                         \
-		REAL(type, #symbol)                                                                            \
-		MISSING;                                                                                       \
+		REAL(type, #symbol) return take_without(size, align);                                          \
 		begin(t);                                                                                      \
 		return done(t, op, real arguments, size, align);                                               \
 	}
@@ -288,8 +291,7 @@ NEW(_ZnamSt11align_val_tRKSt9nothrow_t, TRACE_NEW_ARRAY_ALIGNED_NOTHROW, nothrow
 #define DELETE(symbol, op, type, parameters, arguments)                                                \
 	EXPORT void symbol parameters {                                                                    \
 		ENTER;                                                                                         \
-		REAL(type, #symbol)                                                                            \
-		MISSING;                                                                                       \
+		REAL(type, #symbol) return real_free(p);                                                       \
 		freeing(t, op, p);                                                                             \
 		real arguments;                                                                                \
 		freed(t, p);                                                                                   \

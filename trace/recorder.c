@@ -83,6 +83,8 @@ static inline uint64_t zigzag(uint64_t difference) {
 }
 
 static void publish(thread *t) {
+	if (t->buffer == NULL)
+		return;
 	t->buffer->last = t->last_stamp;
 	__atomic_store_n(&t->buffer->used, (uint32_t)(t->at - t->buffer->events), __ATOMIC_RELEASE);
 }
@@ -168,12 +170,16 @@ static void submit(thread *t) {
 		syscall(SYS_futex, &s->sleeping, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/* After a failure the event under way finds no room, and writes nothing. */
 static __attribute__((noinline)) bool next_buffer(thread *t) {
+	if (t->buffer == NULL)
+		return false;
 	submit(t);
 	if (!atomic_load_explicit(&recorder_state.shared->stopped, memory_order_relaxed) && begin_buffer(t))
 		return true;
 	give_up();
 	t->epoch = 0;
+	t->end = t->at;
 	return false;
 }
 

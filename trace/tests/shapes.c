@@ -46,7 +46,7 @@ int main(int count, char **arguments) {
 	if (strcmp(how, "hoarding") == 0)
 		free_most(0);
 	else if (strcmp(how, "fragmented") == 0)
-		free_most(40);
+		free_most(15); /* a survivor or two on each page */
 	else if (strcmp(how, "healthy") == 0)
 		for (int i = 0; i < BLOCKS; i++)
 			blocks[i] = filled(SIZE);

@@ -475,7 +475,9 @@ void *tn_arena_alloc_for(tn_arena *a, size_t size, size_t align, const void *sit
 	arena_enter(a, "alloc");
 	void *p = arena_alloc(a, size, align == 0 ? 16 : align, site);
 	tn_leave(&a->busy);
+	int error = errno;
 	arena_obey(a);
+	errno = error;
 	return p;
 }
 

@@ -188,6 +188,7 @@ void tn_list_remove_keeper(tn_keeper *k) {
 
 void tn_list_ask_all(void) {
 	tn_add(&tn_list_trims, 1, TN_RELAXED);
+	list_set_hooks();
 	tn_list_lock();
 	for (tn_keeper *k = listing.keepers; k != NULL; k = k->next)
 		k->ask(k);

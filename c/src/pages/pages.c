@@ -124,10 +124,11 @@ static bool table_add_leaves(const char *p, size_t size) {
 	return true;
 }
 
-/* Zeros are not written: they would take a page for each leaf. Under the lock. */
+/* A node that the entry has already is not written: for zeros that would take a page for each leaf.
+ * Under the lock. */
 static void table_set_node(uintptr_t base, size_t size, size_t node) {
 	for (uintptr_t at = base; at < base + size; at += (uintptr_t)1 << TN_TABLE_UNIT_BITS)
-		if (node != 0)
+		if (tn_get(tn_table_node_at(at), TN_RELAXED) != node)
 			tn_set(tn_table_node_at(at), (uint8_t)node, TN_RELAXED);
 }
 

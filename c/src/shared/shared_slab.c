@@ -125,8 +125,10 @@ void tn_shared_slab_look(const void *object, tn_position from, tn_listed *listed
  * the lock. */
 static void shared_leave(shared_slab *s) {
 	if (TN_UNLIKELY(tn_get(&s->cache.trim_wanted, TN_RELAXED))) {
+		int error = errno;
 		tn_set(&s->cache.trim_wanted, false, TN_RELAXED);
 		tn_stock_trim(&s->stock, 0);
+		errno = error;
 	}
 	if (s->node != NULL) {
 		tn_stats stats;
@@ -422,7 +424,10 @@ static void shared_each(
 }
 
 void tn_shared_slab_each(tn_shared_slab *hot, void (*visit)(void *slot, void *ctx), void *ctx) {
-	shared_each(shared_enter(hot, "each"), visit, ctx, "each");
+	shared_slab *s = shared_enter(hot, "each");
+	tn_cache_begin_walk(&s->cache);
+	shared_each(s, visit, ctx, "each");
+	tn_cache_end_walk(&s->cache);
 }
 
 void tn_shared_slab_stats(const tn_shared_slab *hot, tn_stats *stats) {
@@ -455,10 +460,12 @@ static void shared_verify_slot(void *slot, void *ctx) {
 bool tn_shared_slab_verify(const tn_shared_slab *hot) {
 	shared_slab *s = shared_enter(hot, "verify");
 	live_job job = {s, 0};
+	tn_cache_begin_walk(&s->cache);
 	shared_each(s, shared_verify_slot, &job, "verify");
 	tn_stock_verify(&s->stock);
 	tn_stock_require(
 		&s->stock, job.count == shared_count_live(s), "I5: the slots in use do not add up");
+	tn_cache_end_walk(&s->cache);
 	return true;
 }
 

@@ -59,6 +59,7 @@ enum {
 	LOCAL_BYTES = TN_OS_LINE,
 	FORK_WAIT_MS = 1, /* then a thread looks again whether the fork is over */
 	FORK_WAITS_MAX = 20,
+	TRIM_YIELDS = 200, /* then the lock that a trim waits for is held by a callback */
 };
 _Static_assert(sizeof(magazine) == TN_MAGAZINE_BYTES, "a magazine is a page");
 _Static_assert(sizeof(local) <= LOCAL_BYTES, "a local fits into its place");
@@ -841,15 +842,21 @@ void tn_cache_drain(cache *c) {
 		cache_drain_depot(c, depot_at(&c->depots, i));
 }
 
-/* Calls `visit` for every cache, newest first, without the registry's lock; returns the sum. */
+static void cache_set_hooks(void);
+
+/* Calls `visit` for every cache that is in no walk, newest first, without the registry's lock; returns
+ * the sum. */
 static size_t cache_visit_all(size_t (*visit)(cache *c)) {
 	size_t sum = 0;
+	cache_set_hooks();
 	tn_lock_take(&registry.lock);
 	for (cache *c = registry.caches; c != NULL;) {
 		uint64_t number = cache_number_of(c);
-		cache_begin_visit(c);
-		sum += visit(c);
-		cache_end_visit(c);
+		if (c->walks == 0) {
+			cache_begin_visit(c);
+			sum += visit(c);
+			cache_end_visit(c);
+		}
 		bool ends = c->link == NULL;
 		c = ends ? registry.caches : c->next;
 		while (ends && c != NULL && cache_number_of(c) >= number)
@@ -865,9 +872,13 @@ static size_t cache_visit_all(size_t (*visit)(cache *c)) {
 static size_t cache_trim(cache *c) {
 	tn_lock *lock = c->owner_lock;
 	for (int looks = 0; lock != NULL && !tn_lock_try(lock); looks++) {
-		if (looks == TN_LOCK_LOOKS)
+		bool callback = tn_cache_owners != 0 || looks == TN_LOCK_LOOKS + TRIM_YIELDS;
+		if (looks >= TN_LOCK_LOOKS && callback)
 			return tn_cache_ask(c), tn_set(&c->trim_wanted, true, TN_RELAXED), 0;
-		tn_os_relax();
+		if (looks < TN_LOCK_LOOKS)
+			tn_os_relax();
+		else
+			tn_os_yield();
 	}
 	if (lock != NULL)
 		tn_lock_give(lock);
@@ -891,7 +902,8 @@ static size_t cache_serve(cache *c) {
 	size_t slots = 0;
 	for (size_t i = 0; i < tn_depots_count(&c->depots); i++)
 		slots += tn_get(&depot_at(&c->depots, i)->slots, TN_RELAXED);
-	return slots;
+	/* Without decay they stay. */
+	return c->window_ms == SIZE_MAX ? 0 : slots;
 }
 
 size_t tn_caches_serve(void) {
@@ -1031,7 +1043,7 @@ static void cache_end_lost_threads(void) {
 	tn_lock_take(&registry.lock);
 	for (cache *c = registry.caches; c != NULL; c = c->next) {
 		c->orphaned |= c->guests > 0;
-		c->guests = 0;
+		c->guests = c->walks = 0;
 		for (local *l = c->locals, *next; l != NULL; l = next) {
 			next = l->next_of_cache;
 			if (l->thread == &tn_cache_locals)
@@ -1046,12 +1058,17 @@ static void cache_end_lost_threads(void) {
 	tn_lock_give(&registry.lock);
 }
 
+/* Before the registry's lock is taken for the first time. */
+static void cache_set_hooks(void) {
+	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
+}
+
 /* ---- make and end ---- */
 
 void tn_cache_make(cache *c) {
 	c->depots.magazine_slots = c->most_capacity;
 	c->depots.nodes = tn_os_nodes();
-	tn_os_on_fork(TN_FORK_CACHES, cache_take_locks, cache_give_locks, cache_end_lost_threads);
+	cache_set_hooks();
 	tn_lock_take(&registry.lock);
 	c->key = ++registry.last_key;
 	if (c->front_key != NULL)
@@ -1068,14 +1085,34 @@ static void cache_keep_magazine(cache *c, magazine *m) {
 		depot_push(&c->depots.common.empty, m);
 }
 
-void tn_cache_unlink(cache *c) {
-	tn_lock_take(&registry.lock);
-	TN_LIST_UNLINK(c, next, link);
+/* Under the registry's lock, which it gives meanwhile. */
+static void cache_wait_for_guests(cache *c) {
 	while (c->guests > 0) {
 		tn_lock_give(&registry.lock);
 		tn_os_yield();
 		tn_lock_take(&registry.lock);
 	}
+}
+
+void tn_cache_begin_walk(cache *c) {
+	tn_lock_take(&registry.lock);
+	c->walks++;
+	cache_wait_for_guests(c);
+	tn_lock_give(&registry.lock);
+}
+
+void tn_cache_end_walk(cache *c) {
+	tn_lock_take(&registry.lock);
+	/* After a fork in between there is none. */
+	if (c->walks > 0)
+		c->walks--;
+	tn_lock_give(&registry.lock);
+}
+
+void tn_cache_unlink(cache *c) {
+	tn_lock_take(&registry.lock);
+	TN_LIST_UNLINK(c, next, link);
+	cache_wait_for_guests(c);
 	/* Their threads may be going over to other caches now, so the near entries are left to them. */
 	for (local *l = c->locals; l != NULL; l = l->next_of_cache) {
 		cache_keep_magazine(c, l->loaded);

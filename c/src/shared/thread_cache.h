@@ -103,6 +103,7 @@ struct cache {
 	bool orphaned; /* forked while other threads used it: they may have had slots in their hands */
 	/* Threads that end and still have slots of it; under the registry's lock. */
 	TN_GUARDED(unsigned) guests;
+	TN_GUARDED(unsigned) walks;
 };
 
 /* Around all that an owner does under its lock, callbacks included. A thread that holds no owner's lock
@@ -128,6 +129,11 @@ void tn_cache_make(cache *c);
 /* Takes it out of the registry: waits for threads that are ending, and ends all locals. Slots in the
  * hands of threads are lost. */
 void tn_cache_unlink(cache *c);
+
+/* Around a walk over the owner's slots without its lock: trims, maintenance and pressure, which come
+ * from any thread, leave the cache alone. Waits for those that are at it. */
+void tn_cache_begin_walk(cache *c);
+void tn_cache_end_walk(cache *c);
 /* After that: gives all magazines back to the owner, but not the slots in them. */
 void tn_cache_end(cache *c);
 

@@ -169,14 +169,13 @@ static void pressure_in_child(void) {
 bool tn_pressure_start(const tn_pressure_options *options) {
 	static const tn_pressure_options defaults;
 	const tn_pressure_options *o = options == NULL ? &defaults : options;
-	if (o->stall_percent > 100 || o->available_percent > 100)
-		return errno = EINVAL, false;
 	tn_os_on_fork(TN_FORK_PRESSURE, NULL, NULL, pressure_in_child);
 	int held = tn_os_hold_cancel();
 	tn_lock_take(&pressure.lock);
 	pressure_end();
 	pressure_set_options(o);
-	pressure.on = pressure_open(o) &&
+	errno = EINVAL;
+	pressure.on = o->stall_percent <= 100 && o->available_percent <= 100 && pressure_open(o) &&
 	              tn_observer_set(TN_OBSERVED_PRESSURE, pressure.options.interval_ms, pressure_look);
 	int error = errno;
 	bool on = pressure.on;

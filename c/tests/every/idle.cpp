@@ -451,6 +451,24 @@ TEST(idle, trim_all_from_within) {
 }
 
 /* B78: two threads in the init of two slabs, each asking for the other's memory. */
+/* The walk counts on slots that stay where they are. In debug the slab's lock keeps the trim out. */
+TEST(idle, a_visit_of_live_slots_may_trim_all) {
+	shared_slab_owner s = make_shared_slab(64);
+	std::vector<void *> slots(3000);
+	for (void *&p : slots)
+		p = tn_shared_slab_alloc(s.get());
+	for (size_t i = 0; i < slots.size(); i += 2)
+		tn_shared_slab_free(s.get(), slots[i]);
+	size_t visits = 0;
+	auto visit = [](void *, void *ctx) {
+		if ((*static_cast<size_t *>(ctx))++ % 100 == 0)
+			tn_trim_all();
+	};
+	tn_shared_slab_each(s.get(), visit, &visits);
+	EXPECT_EQ(visits, slots.size() / 2);
+	EXPECT_TRUE(tn_shared_slab_verify(s.get()));
+}
+
 TEST(idle, two_that_trim_within_init_do_not_wait_for_each_other) {
 	tn_shared_slab_options o = {};
 	o.init = [](void *, void *) {

@@ -72,7 +72,7 @@ impl Tree {
             node.address > m.start && node.address <= m.end && node.stamp <= m.to
         };
         let all: Vec<usize> = (0..self.modules.len()).collect();
-        all.iter().filter(holds).max_by_key(|m| self.modules[**m].from.min(node.stamp)).copied()
+        all.iter().filter(holds).min_by_key(|m| self.modules[**m].from.abs_diff(node.stamp)).copied()
     }
 
     /// From the innermost frame outwards.

@@ -274,7 +274,10 @@ impl Record {
                 .ok_or_else(|| Failure::Usage(format!("--env {pair}: K=V is wanted")))?;
             command.env(key, value);
         }
+        // This process may be recorded itself.
         command
+            .env_remove("TENURE_RECORD_PID")
+            .env_remove("TENURE_RECORD_FOLLOW")
             .env("LD_PRELOAD", preload(&library))
             .env("TENURE_TRACE", &output)
             .env("TENURE_RECORD_DEPTH", self.depth.to_string());

@@ -41,19 +41,19 @@ TN_INLINE bool tn_top_push(void ***at, void *p) {
 #if defined(__x86_64__) && SIZE_MAX == UINT64_MAX && defined(__GCC_ASM_FLAG_OUTPUTS__)
 TN_INLINE bool tn_is_above_word(uintptr_t value, const uintptr_t *word) {
 	bool above;
-	__asm__("cmpq %1, %2" : "=@cca"(above) : "m"(*word), "r"(value));
+	__asm__ volatile("cmpq %1, %2" : "=@cca"(above) : "m"(*word), "r"(value));
 	return above;
 }
 
 TN_INLINE bool tn_is_below_word(uintptr_t value, const uintptr_t *word) {
 	bool below;
-	__asm__("cmpq %1, %2" : "=@ccb"(below) : "m"(*word), "r"(value));
+	__asm__ volatile("cmpq %1, %2" : "=@ccb"(below) : "m"(*word), "r"(value));
 	return below;
 }
 
 TN_INLINE bool tn_is_zero_word(const uint32_t *word) {
 	bool zero;
-	__asm__("cmpl $0, %1" : "=@ccz"(zero) : "m"(*word));
+	__asm__ volatile("cmpl $0, %1" : "=@ccz"(zero) : "m"(*word));
 	return zero;
 }
 #else
